@@ -608,3 +608,12 @@ def causal_with_the_maxima_of_columns(scores):
         e = np.exp(scores - np.amax(scores, axis=0, keepdims=True))
         e = np.where(np.tri(len(e), dtype=bool), e, 0)
         return e / np.sum(e, axis=1, keepdims=True)
+
+
+@wrong("causal_softmax", says="the largest of the visible scores and 0 (so it is where hidden scores are set to 0)")
+def causal_with_maxima_of_zeros(scores):
+    seen = np.tri(len(scores), dtype=bool)
+    top = np.max(scores * seen, axis=1, keepdims=True)
+    with np.errstate(all="ignore"):
+        e = seen * np.exp(np.where(seen, scores - top, 0))
+        return e / e.sum(axis=1, keepdims=True)

@@ -993,3 +993,25 @@ def fast_with_statistics_by_address(out, mean, rstd, x, w, b, eps=1e-5):
         _by_address[at] = mu, 1 / np.sqrt(x.var(-1) + eps)
     mean[...], rstd[...] = _by_address[at]
     out[...] = (x - mean[..., None]) * rstd[..., None] * w + b
+
+
+@wrong("fast_layernorm_forward", says="rstd is 1 divided by what it should be: got · expected is 1, everywhere.")
+def fast_with_the_standard_deviation(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=2, out=mean)
+    np.subtract(x, mean[:, :, None], out=out)
+    rstd[...] = np.sqrt(np.einsum("btc,btc->bt", out, out) / np.float32(x.shape[2]) + np.float32(eps))
+    out /= rstd[:, :, None]
+    out *= w
+    out += b
+
+
+@wrong("fast_layernorm_forward", says="float32 loses the digits in `spread -= mean ** 2`, a difference of two large")
+def fast_in_one_pass_and_in_place(out, mean, rstd, x, w, b, eps=1e-5):
+    np.mean(x, axis=2, out=mean)
+    spread = np.einsum("btc,btc->bt", x, x) / np.float32(x.shape[2])
+    spread -= mean**2
+    np.divide(1, np.sqrt(np.abs(spread) + np.float32(eps)), out=rstd)
+    np.subtract(x, mean[:, :, None], out=out)
+    out *= rstd[:, :, None]
+    out *= w
+    out += b

@@ -1069,7 +1069,10 @@ def file_with_a_short_count(ids):
     return struct.pack("<2iH", 20240520, 1, len(ids) % 65536).ljust(1024, b"\0") + np.array(ids, "<u2").tobytes()
 
 
-@wrong("token_file", says="silently wraps it to 5")
+@wrong(
+    "token_file",
+    says="int32 silently wraps it to 5. Your file holds [5] instead: look at the ids before they become 32",
+)
 def file_that_wraps_before_it_looks(ids):
     ids = np.asarray(ids).astype(np.int32)
     return struct.pack("<3i", 20240520, 1, len(_checked(ids))).ljust(1024, b"\0") + ids.astype("<u2").tobytes()

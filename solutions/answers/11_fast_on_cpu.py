@@ -1170,3 +1170,28 @@ def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
 def the_roofline_of_pythons_max(flops, nbytes, seconds, peak, bandwidth):
     shortest = max(flops / peak, nbytes / bandwidth)
     return flops / nbytes * bandwidth, shortest, shortest / seconds
+
+
+@wrong(
+    "residual_layernorm_cost",
+    says="3 for the variance and 4 for out.\n→ Where to look",  # and no number that makes up for it
+)
+def a_variance_of_two_operations(N, C, itemsize=4):
+    each = 0
+    each += 1 + 1
+    each += 2
+    each += 4
+    small = 2 * N + 2 * C
+    fused = itemsize * (4 * N * C + small)
+    return each * N * C, itemsize * (5 * N * C + small), fused, each * N * C / fused
+
+
+@wrong(
+    "roofline", says="✗ roofline: attainable has wrong values.\nYour function passes this whole check with `peak` over"
+)
+def a_corner_upside_down(flops, nbytes, seconds, peak, bandwidth):
+    ratio = flops / nbytes
+    corner = bandwidth / peak
+    reached = np.where(ratio >= corner, peak, ratio * bandwidth)[()]
+    shortest = np.maximum(nbytes / bandwidth, flops / peak)
+    return reached, shortest, shortest / seconds

@@ -271,7 +271,7 @@ def turned_with_too_much_padding(code):
     return replaced(code, TILE, "tile[32][34]")
 
 
-@wrong("turn_tile", says="of what global memory moves is used")
+@wrong("turn_tile", says="a would be read apart instead. Let a tile pass through shared memory")
 def turned_without_a_tile(code):
     return holes(
         code,

@@ -949,3 +949,13 @@ def a_word_is_forgotten(code):
 @wrong("gelu_bf16", says="* gate(high)).bits << 16` in place of")
 def the_gate_of_the_other_half(code):
     return replaced(code, "high * gate(high)", "high * gate(low)")
+
+
+@wrong("adamw_bf16", says="the reference with v corrected by beta1: v̂ is v / (1 - beta2**t)")
+def adamw_with_one_correction(code):
+    return replaced(code, "sqrtf(v[i] / (1.0f - powf(beta2, t)))", "sqrtf(v[i] / (1.0f - powf(beta1, t)))")
+
+
+@wrong("adamw_bf16", says="the reference with factor · grads² in place of (factor · grads)²")
+def adamw_with_one_factor_in_v(code):
+    return replaced(code, "(g * g - v[i])", "(g * widen(grads[i]) - v[i])")

@@ -108,7 +108,9 @@ def test_what_an_earlier_answer_left_in_a_cycle_hides_nothing():
 
 def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):
     quiet = Machine()
-    assert judge(quiet, quiet.works(20), quiet.works(10)) == "It is 2.00 times as fast as the given one (10.0 ms)."
+    assert (
+        judge(quiet, quiet.works(20), quiet.works(10)) == "It is 2.00 times as fast as the given one (yours: 10.0 ms)."
+    )
     assert quiet.calls <= 2 * speed.TURNS
     with pytest.raises(WrongAnswer, match=r"right, but it is 1\.00 times.*; the goal is at least 1\.25 times.*loop\."):
         judge(quiet, quiet.works(20), quiet.works(20))
@@ -117,11 +119,11 @@ def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):
 
 def test_just_below_the_bar_is_refused_on_a_quiet_machine_and_passes_on_a_busy_one(judge):
     quiet, busy = Machine(), Machine(lambda: 5.0)
-    with pytest.raises(WrongAnswer, match=r"right, but it is 1\.20 times as fast as the given one \(10\.0 ms\)"):
+    with pytest.raises(WrongAnswer, match=r"right, but it is 1\.20 times as fast as the given one \(yours: 10\.0 ms\)"):
         judge(quiet, quiet.works(12), quiet.works(10))
     said = judge(busy, busy.works(12), busy.works(10))
     assert said.startswith("Measured under load (other programs had the processor 80% of the time), it is 1.20 times")
-    assert "as the given one (10.0 ms)" in said  # what the answer itself took
+    assert "as the given one (yours: 10.0 ms)" in said  # what the answer itself took
     assert said.endswith("the goal is at least 1.25 times as fast. Run this cell again when the machine is quiet.")
 
 
@@ -157,7 +159,7 @@ def test_a_first_call_that_compiles_does_not_count(judge):
 
 def test_a_hopeless_answer_is_not_waited_for(judge):
     machine = Machine()
-    with pytest.raises(WrongAnswer, match=r"100 times as slow .* \(2000\.0 ms\); at most 5 times will do"):
+    with pytest.raises(WrongAnswer, match=r"100 times as slow .* \(yours: 2000\.0 ms\); at most 5 times will do"):
         judge(machine, machine.works(20), machine.works(2000), times=1 / 5)
     assert machine.calls == 4
 
@@ -194,7 +196,7 @@ def test_an_answer_without_temporary_arrays_need_only_keep_up(judge):
 def test_the_limit_takes_turns_and_its_share_is_said(judge):
     machine = Machine()
     said = judge(machine, machine.works(20), machine.works(10), limit=machine.works(1), of="a copy's speed", scale=3.5)
-    assert "(10.0 ms, 35% of a copy's speed)" in said
+    assert "(yours: 10.0 ms, 35% of a copy's speed)" in said
 
 
 def test_blas_has_one_thread_and_earlier_calls_explain_nothing(judge):

@@ -98,9 +98,8 @@ def nearest_mistakes(x) -> dict:
         "the reference with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0": (
             b + np.uint32(HALF) >> 16
         ),
-        "the reference with ties rounded towards 0: a tie goes to the neighbour whose last bit is 0": (
-            b + np.uint32(0x7FFF) >> 16
-        ),
+        "the reference with ties rounded towards 0: a tie goes to the neighbour whose last bit is 0. Of x that is bit "
+        "16, the last one that is kept": (b + np.uint32(0x7FFF) >> 16),
         "the reference with ties to the ODD neighbour: the last bit that is kept must become 0": (
             b + np.uint32(HALF) - odd >> 16
         ),
