@@ -97,9 +97,16 @@ __global__ void overwritten_before_it_is_read(float* out, const float* x, int n)
 __global__ void read_late_by_another(float* out, const float* x, int n) {
     int t = threadIdx.x;
     float v = out[t];  // @own-read
-    v += __shfl_xor_sync(~0u, v, 1);
+    if (__any_sync(~0u, v < 0.0f)) v = 0.0f;
     out[t] = v;  // @own-write
     if (t == 0) out[63] = out[5];  // @late-read
+}
+__global__ void read_after_a_shuffle(float* out, const float* x, int n) {
+    int t = threadIdx.x;
+    float v = out[t];  // @passed-on
+    v += __shfl_xor_sync(~0u, v, 1);
+    out[t] = v;  // @write-after-shuffle
+    if (t == 0) out[63] = out[5];  // @read-after-shuffle
 }
 __global__ void last_block_decides(float* out, const float* x, int n) { out[threadIdx.x] = blockIdx.x; }
 __global__ void both_in_an_uneven_loop(float* out, const float* x, int n) {
@@ -171,6 +178,11 @@ def test_where_it_is_not_known_which_line_has_read_all_of_them_are_named(report)
     text = report("read_late_by_another", 32).problems[0].text
     assert f"line {at('own-write')}: " in text and "another thread reads it" in text
     assert f"out is read on lines {at('own-read')} and {at('late-read')}." in text
+
+
+def test_a_read_behind_a_shuffle_is_not_excused_by_one_that_was_passed_on(report):
+    text = report("read_after_a_shuffle", 32).problems[0].text
+    assert f"lines {at('write-after-shuffle')} and {at('read-after-shuffle')}: " in text
 
 
 def test_two_blocks_that_write_one_element_are_not_sent_to_atomics_first(module):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,25 @@ def test_importing_any_module_has_no_effects():
     names = modules()
     assert {"llmc", "llmc.backends.cpu.matmul", "llmc.course.lessons.adamw.optimizer", "llmc.cuda.gpu"} <= set(names)
     assert effects_of(names) == []
+
+
+FIRST = """
+import importlib, json, sys
+
+for name in json.loads(sys.argv[1]):
+    for loaded in [loaded for loaded in sys.modules if loaded.startswith("llmc.course")]:
+        del sys.modules[loaded]
+    importlib.import_module(name)
+"""
+
+
+def test_a_notebook_may_import_any_of_its_modules_first():
+    """Modules that import each other in a circle work only in one order."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "exercises").glob("*.ipynb")]
+    names = sorted({name for text in texts for name in re.findall(r"from (llmc\.course\.[\w.]+) import", text)})
+    assert "llmc.course.kernel_checks.check" in names
+    run = subprocess.run([sys.executable, "-c", FIRST, json.dumps(names)], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.parametrize(

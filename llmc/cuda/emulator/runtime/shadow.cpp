@@ -160,6 +160,14 @@ static void read_own_atomic(const Here& h, Access others, unsigned bytes) {
 
 // ------------------------------------------------------------------------------------------------ one cell
 
+// Whether what was read went into a shuffle that the thread which writes now took part in: then it came first.
+static bool passed_on(const Here& h, Access r) {
+    if (r.segment != h.warp.segment || int(r.thread) / WARP != h.t.warp || r.other_warps) return false;
+    for (const Passed& p : h.warp.passed)
+        if (p.pc == r.pc && p.lanes >> (r.thread % WARP) & 1 && p.took_part >> h.t.lane & 1) return true;
+    return false;
+}
+
 void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write;
     if (w.segment >= h.first) {
@@ -174,7 +182,8 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access r = cell.read;
     if (is_mine(h, r)) {
         cell.read.bytes |= bytes;
-    } else if (!r.atomic && (int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first)) {
+    } else if (!r.atomic && (int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first) &&
+               !passed_on(h, r)) {  // of that one, nobody's write can come too early
         cell.read.several = 1;  // keep the first: one witness is enough
         cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
         cell.read.bytes |= bytes;
@@ -189,14 +198,6 @@ static bool read_is_unordered(const Here& h, Access r) {
     if (!r.several) return false;
     r.thread = r.other_warps ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;  // any of the others will do
     return !ordered(h.w, h.t, r, h.first);
-}
-
-// Whether what was read went into a shuffle that the thread which writes now took part in: then it came first.
-static bool passed_on(const Here& h, Access r) {
-    if (r.segment != h.warp.segment || int(r.thread) / WARP != h.t.warp || r.other_warps) return false;
-    for (const Passed& p : h.warp.passed)
-        if (p.pc == r.pc && p.lanes >> (r.thread % WARP) & 1 && p.took_part >> h.t.lane & 1) return true;
-    return false;
 }
 
 void write_cell(const Here& h, Cell& cell, unsigned bytes) {
