@@ -82,7 +82,10 @@ def test_the_right_layout_changes_nothing():
 @pytest.mark.parametrize("sizes", [(64, 64), (128, 64), (64, 192)])
 def test_wrong_swizzles_are_told_apart(sizes):
     a = halves(*sizes)
-    different(fragments.turned_mistakes(a), a.T.copy())
+    known = fragments.turned_mistakes(a)
+    if sizes == (64, 64):  # squares of a single tile that are exchanged are squares that stay
+        del known["squares that are turned each, but lie where they lay in a"]
+    different(known, a.T.copy())
 
 
 # --------------------------------------------------------------------------------------------------------- order

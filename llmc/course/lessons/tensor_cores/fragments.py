@@ -230,8 +230,7 @@ def turned_mistakes(a) -> dict:
     each = in_tiles(a, 64, 64).reshape(len(a) // 64, -1, 8, 8, 8, 8)  # i, line, g, number of square 8 i + g
     exchanged = whole(each.swapaxes(2, 4).reshape(*each.shape[:2], 64, 64)).T.copy()
     words = "the lines of square % 8 and group square / 8, for those of square / 8 and square % 8"
-    if each.shape[:2] != (1, 1):  # in a single tile, that is the next mistake
-        known[f"the turned matrix with {words}"] = exchanged, TURNED
+    known[f"the turned matrix with {words}"] = exchanged, TURNED  # in a single tile, the next one is the same
     known["squares that are turned each, but lie where they lay in a"] = (
         np.ascontiguousarray(whole(squares.swapaxes(2, 3))).reshape(a.shape[::-1]),
         TURNED,
