@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from llmc.course.checks import evidence
 from llmc.course.checks.explain import listed
 from llmc.course.kernel_checks.pieces import matching
+from llmc.course.kernel_checks.solutions import source_of
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
 BEGIN, END = "// ### BEGIN SOLUTION", "// ### END SOLUTION"
@@ -43,9 +44,7 @@ def own_lines(code, exercise="") -> set[int]:
     exercise: "" for that of the running check.
     """
     check = evidence.running()
-    from llmc.course.kernel_checks import ours  # which imports, by way of words.py, this module
-
-    solution = ours.source_of(exercise or (check.exercise if check else ""))
+    solution = source_of(exercise or (check.exercise if check else ""))
     if solution is None or BEGIN not in solution:
         return set()
     stub, theirs = [line.strip() for line in _stub(solution)], [line.strip() for line in code.splitlines()]

@@ -8,7 +8,7 @@ import pytest
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.kernel_checks.ours import source_of
+from llmc.course.kernel_checks.solutions import source_of
 from llmc.course.lessons.tensor_cores import (
     counters,
     drawings,

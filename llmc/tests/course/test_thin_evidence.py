@@ -12,8 +12,8 @@ from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.silence import silent_libraries
 from llmc.course.checks.text import never_read
-from llmc.course.kernel_checks.ours import source_of
 from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.solutions import source_of
 from llmc.course.kernel_checks.switched import changed
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
