@@ -107,10 +107,11 @@ class Lesson:
 
     def give(self, answer: Answer, seed=None) -> Outcome:
         """Run the check cell on this answer. Progress is not recorded, whatever the check says."""
-        for seconds in (0, remedy.LEISURE):  # the long search only where the message needs it
+        times = (mending.SECONDS, 0), (mending.LEISURE, remedy.LEISURE)  # long searches only where the message needs it
+        for for_kernels, for_functions in times:
             namespace = {**self.module, **self.namespace}  # the helpers beside the answer, then the notebook's names
             namespace[answer.exercise] = self._typed_in(answer, namespace)
-            with mending.at_leisure(), remedy.searching(seconds):  # however busy the machine is
+            with mending.searching(for_kernels), remedy.searching(for_functions):
                 outcome = Outcome(answer, *self.check(answer.exercise, namespace, seed))
             if outcome.as_it_should:
                 break

@@ -5,6 +5,7 @@ is an ordinary AssertionError with the same text.
 """
 
 import linecache
+import os
 import re
 import sys
 from html import escape
@@ -70,8 +71,11 @@ def _linked(line) -> str:
 
 
 def show_after_cell(html, text) -> bool:
-    """Show HTML (or plain text) below everything that the running cell prints; returns False outside of notebooks."""
-    if not in_notebook():
+    """Show HTML (or plain text) below everything that the running cell prints; False where nobody would see it.
+
+    That is outside of notebooks, and under pytest, whose report has the error and no other output.
+    """
+    if not in_notebook() or "PYTEST_VERSION" in os.environ:
         return False
     from IPython.display import display
 

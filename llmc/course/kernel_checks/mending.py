@@ -28,7 +28,7 @@ from llmc.course.learner import journal
 from llmc.cuda.emulator.compiling.text import line_at
 from llmc.errors import KernelError, NoCompiler, UserError
 
-SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; the same where nobody waits
+SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; where nobody waits
 ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that never ends
 MOST = 12  # changes that the whole check is run with
 SHOWN = 60  # characters of source that a sentence quotes at most
@@ -42,14 +42,14 @@ _seconds = SECONDS
 
 
 @contextmanager
-def at_leisure():
-    """Inside the block, repairs are searched for LEISURE seconds."""
+def searching(seconds):
+    """Inside the block, repairs are searched for so many seconds of processor time."""
     global _seconds
-    _seconds = LEISURE
+    was, _seconds = _seconds, seconds
     try:
         yield
     finally:
-        _seconds = SECONDS
+        _seconds = was
 
 
 def mended(code, kernel, launch, ours, confirmed, most=ALL, bounds=False) -> str | None:

@@ -3,7 +3,7 @@
     switched = Switched(code, "scale", repairs, options)
     report = switched.launch(3, grid, block, arguments, outputs)     # with the change repairs[3], or None without any
 
-`i < n` becomes `(llmc_change == 3 ? (i <= n) : (i < n))`, a statement an `if` with several branches. In front of each
+`i < n` becomes `(!llmc_here[7] ? (i < n) : (i <= n))`, a statement an `if` with several branches. In front of each
 stands `llmc_here[7] &&`, which is 1 where the change is: one look at memory is all that the others cost. A change that
 does not compile is left out.
 """
@@ -22,7 +22,7 @@ SWITCH, HERE = "llmc_change", "llmc_here"
 NONE = -1
 TRIES = 6  # of leaving out what does not compile
 STATEMENTS = "{{ if (!{}[{}]) {{ {}; }} else ", "\nif ({} == {}) {{ {}; }} else", "\n{{ {}; }} }}"
-EXPRESSIONS = "(!{}[{}] ? ({}) : ", "\n{} == {} ? ({}) :", "\n({}))"
+EXPRESSIONS = "(!{}[{}] ? ({}) : ", "", "\n)"  # and `_chosen` between them
 # GCC does not notice a store of what a function returns if that is a structure; it notices the structure's own copy
 INLINED = re.compile(r"(__device__)(?= (?!void|float|double|int|unsigned|bool|size_t|long)\w+ \w+\()")
 ONE_BY_ONE = "(0 * {}[{}], ", "\n(void)({} == {} ? ({}) : ({old})), ", "\n({}))"  # or the first error would hide others
@@ -87,13 +87,22 @@ def _combined(code, repairs, pieces, expressions=EXPRESSIONS) -> tuple[str, dict
         line += code.count("\n", at, piece.start)
         several = {k for k, _ in others[piece]}
         lines.setdefault(line, several)
-        for k, new in others[piece]:
-            line += 1
-            lines[line] = {k}
-            parts.append(each.format(SWITCH, k, new, old=old))
+        lines.update({line + 1 + n: {k} for n, (k, _) in enumerate(others[piece])})
+        line += len(others[piece])
+        parts += (
+            [each.format(SWITCH, k, new, old=old) for k, new in others[piece]] if each else [_chosen(others[piece])]
+        )
         line += 1
         lines[line] = several
         parts.append(last.format(old) + ") " * bool(guard))
         at = piece.end + (piece.kind == STATEMENT)  # with its semicolon
     parts.append(code[at:])
     return INLINED.sub(r"\1 __forceinline__", "".join(parts)), lines
+
+
+def _chosen(several) -> str:
+    """One of these expressions, [(k, its text)], each on a line of its own: a chain of them would take GCC seconds."""
+    if len(several) == 1:
+        return f"\n({several[0][1]})"
+    half = len(several) // 2
+    return f"({SWITCH} < {several[half][0]} ? {_chosen(several[:half])} : {_chosen(several[half:])})"

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from llmc.cuda.emulator.compiling import compiler, precompiled, store, toolchain
-from llmc.errors import KernelError
+from llmc.errors import KernelError, NoCompiler
 
 TOOL = toolchain.find()
 CODE = 'extern "C" __global__ void k(float* x) { x[threadIdx.x] = rsqrtf(x[threadIdx.x]); }'
@@ -77,3 +77,27 @@ def test_an_error_is_the_same_with_them_and_without(cache, monkeypatch):
     with pytest.raises(KernelError) as without:
         compiler.compile(wrong, ("k",))
     assert str(error.value) == str(without.value) and "line 1" in str(error.value)
+
+
+def compiler_that(says, cases, folder):
+    """The command of a compiler that fails with these words in some cases, shell patterns of its arguments."""
+    mine = folder / "mine"
+    mine.write_text(
+        f"""#!/bin/sh\ncase "$*" in {cases}) echo "{says}" >&2; exit 1;; esac\nexec {TOOL.command[0]} "$@"\n"""
+    )
+    mine.chmod(0o755)
+    return str(mine)
+
+
+def test_where_they_cannot_be_mapped_a_kernel_is_compiled_without(cache, monkeypatch):
+    compiler.compile(CODE, ("k",))  # they can be made
+    words = "<command-line>: fatal error: had to relocate PCH"
+    monkeypatch.setenv("LLMC_CXX", compiler_that(words, '*headers-*" -c "*', cache))
+    assert compiler.compile(CODE + "\n", ("k",)).is_file()
+
+
+def test_a_compiler_that_was_killed_is_no_fault_of_the_kernel(cache, monkeypatch):
+    words = "g++: fatal error: Killed signal terminated program cc1plus"
+    monkeypatch.setenv("LLMC_CXX", compiler_that(words, '*" -c "*', cache))
+    with pytest.raises(NoCompiler, match="was killed, perhaps for want of memory"):
+        compiler.compile(CODE + "\n", ("k",))

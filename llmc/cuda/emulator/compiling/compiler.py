@@ -20,7 +20,7 @@ from llmc.cuda.emulator.compiling import toolchain
 from llmc.cuda.emulator.compiling.compile_errors import explain
 from llmc.cuda.emulator.compiling.compile_warnings import in_cpp
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE
-from llmc.cuda.emulator.compiling.precompiled import precompiled
+from llmc.cuda.emulator.compiling.precompiled import precompiled, without_headers
 from llmc.cuda.emulator.compiling.refusals import is_suspicious, settled
 from llmc.cuda.emulator.compiling.rules import check_rules
 from llmc.cuda.emulator.compiling.source import INCLUDE, SOURCE_FILE, may_have_asm, prepare
@@ -51,6 +51,7 @@ CLANG_SEEN = (
     *("-mllvm", "-tsan-instrument-atomics=0", "-mllvm", "-tsan-distinguish-volatile=1"),
     *("-fno-slp-vectorize", "-fno-vectorize", "-fno-unroll-loops"),
 )
+KILLED = re.compile(r"terminated program|unable to execute command: \w+$", re.MULTILINE)  # by a signal
 LONG_NAMES = {"-define-macro": "-D", "-undefine-macro": "-U", "-include-path": "-I"}
 
 
@@ -223,6 +224,10 @@ def _run(command, folder, failure):
         command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
     )
     if done.returncode:
+        if "PCH" in done.stderr and (other := without_headers(command)) != command:  # not mapped, in this process
+            return _run(other, folder, failure)
+        if KILLED.search(done.stderr):
+            raise _no_compiler(command, "was killed, perhaps for want of memory")
         if "xcode-select" in done.stderr:
             raise toolchain.none_found()
         if not done.stderr.strip():  # then it is no kernel's fault

@@ -6,6 +6,7 @@ or another g++ have made. Of clang, which looks for nothing, we ask nothing.
 
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 
 from llmc.cuda.emulator.compiling.source import INCLUDE
 from llmc.cuda.emulator.compiling.store import is_whole, whole
@@ -32,3 +33,9 @@ def precompiled(command, flags, folder, run) -> tuple[str, ...]:
                 run([*command, "-I", str(out.parent), *flags, "-fsyntax-only", str(use)], out.parent, KernelError)
         return found
     return ()
+
+
+def without_headers(command) -> list[str]:
+    """The command without what `precompiled` adds: g++ may fail to map the file where a process is loaded elsewhere."""
+    folders = {k for k, word in enumerate(command) if Path(word).name.startswith("headers-") and command[k - 1] == "-I"}
+    return [word for k, word in enumerate(command) if not {k, k + 1} & folders]

@@ -18,6 +18,7 @@ from llmc.cuda.emulator.launching.records import CONSTANTS, Options, Outcome, ag
 from llmc.errors import KernelError
 
 BUDGET_S, CHECKED_BUDGET_S = 120.0, 20.0  # a launch that runs longer is stopped; LLMC_EMULATOR_SECONDS sets both
+STEP_S = 0.1  # of a launch's time that one look at it counts at most: a laptop may have slept meanwhile
 NUDGE_S = 0.05  # between two interruptions of a long launch, so that threads that spin let others run
 TOO_LONG, BY_USER = CONSTANTS["TOO_LONG"], CONSTANTS["BY_USER"]
 MOST_WORKERS = 16  # a block of 1024 threads needs 1024 stacks on each
@@ -160,11 +161,13 @@ def exclusive():
 
 def finish(handle, waiting: bool, checked: bool = False):
     """Wait for a launch; stop it when it takes too long or the user presses Ctrl-C."""
-    runtime, end, last = library(), monotonic() + budget(checked), monotonic()
+    runtime, left, last, nudged = library(), budget(checked), monotonic(), monotonic()
     try:
-        while waiting and not runtime.llmc_wait(5, nudge := monotonic() - last > NUDGE_S):
-            last = monotonic() if nudge else last
-            if monotonic() > end:
+        while waiting and not runtime.llmc_wait(5, nudge := last - nudged > NUDGE_S):
+            before, last = last, monotonic()
+            nudged = last if nudge else nudged
+            left -= min(last - before, STEP_S)
+            if left < 0:
                 _stop(handle, TOO_LONG)
                 waiting = False
     except KeyboardInterrupt:
