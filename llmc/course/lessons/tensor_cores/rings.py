@@ -60,6 +60,8 @@ __device__ void note_asked(void* there) {{ newest = there, ahead = max(ahead, ++
 __device__ void note_wait(void* barrier) {{ waited += threadIdx.x < 32 && barrier == newest; }}
 __device__ void note_arrived() {{ atomicAdd(&arrived, 1); }}
 """
+COUNTS = ("ahead", "waited", "asked", "arrived")
+LAUNCHES = 3
 HEADS = {"expect": "note_asked(barrier);", "arrive": "note_arrived();", "wait": "note_wait(barrier);"}
 
 
@@ -75,14 +77,19 @@ def lines_ahead(code, kernel, rounds=9) -> tuple[int, bool]:
         if count != 1:
             return 0, False
     x, result = np.ones((1, rounds, N), np.float32), np.zeros((1, N), np.float32)
+    found = []
     try:
         module = RawModule(code=NOTES + code, options=("-std=c++17",), check=False)
-        with patience(SECONDS):
-            module.get_function(kernel)((1,), (THREADS,), (result, x, np.int32(rounds)))
+        counts = [np.ndarray((1,), np.int32, module.get_global(name)) for name in COUNTS]
+        while len(found) < LAUNCHES and max(found, default=(0, 0))[0] < STAGES:  # a busy machine may hold it up
+            for count in counts:
+                count[0] = 0  # the same text is one module
+            with patience(SECONDS):
+                module.get_function(kernel)((1,), (THREADS,), (result, x, np.int32(rounds)))
+            found.append((int(counts[0][0]), bool(counts[1][0] > rounds // 2)))
     except KernelError:  # a name of the learner's own, for instance
         return 0, False
-    ahead, waited = (int(np.ndarray((1,), np.int32, module.get_global(name))[0]) for name in ("ahead", "waited"))
-    return ahead, waited > rounds // 2
+    return max(found)
 
 
 def demand(code, c, kernel="ring_of_stages"):
