@@ -548,7 +548,7 @@ def warp_of_eight_rows_whatever_the_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
 
 
-@wrong("warp_softmax", says="leave together, or all stay. Does it depend on the lane?")
+@wrong("warp_softmax", says="leave together, or all stay.")
 def warp_with_row_and_lane_exchanged(code):
     row = "int row = blockIdx.x * blockDim.x / 32 + threadIdx.x % 32;"
     return replaced(code, ROW, row, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x / 32;")

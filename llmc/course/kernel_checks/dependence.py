@@ -5,6 +5,7 @@ import numpy as np
 from llmc.course.kernel_checks import shares, staging
 from llmc.course.kernel_checks.experiments import LEAST, Enough
 
+SHOULD = "; it should "  # in a sentence about what a number depends on
 FEW = 3  # numbers that are listed one by one
 HIDDEN = (-100.0, 100.0, -1.0)  # times the largest number: changes that rounding does not hide
 FACTOR = 3.0  # by how many deviations an input grows: enough to count in a maximum, or in a sum
@@ -44,10 +45,12 @@ def _compared(experiment, report, k, element) -> list[str]:
         if not single or not named:
             return []
         return [f"{place} is made from the right numbers, {_and(named)}: look at what is done with them."]
+    if vanished := _vanished(experiment, report, differ, (k, element)):
+        return [vanished]
     mine, ours = (_listed(experiment, [(each[0], each[which]) for each in differ]) for which in (1, 2))
     verb = "be made from" if single else "depend on"
     is_made = "is made from" if single else "depends on"
-    lines = [f"{place} {is_made} {mine}; it should {verb} {ours}."]
+    lines = [f"{place} {is_made} {mine}{SHOULD}{verb} {ours}."]
     found = [(source, mine[0]) for source, mine, ours in differ if single and mine and ours]
     if single and found:
         lines += staging.through_shared(experiment, report, (k, element), differ) or _where(
@@ -72,6 +75,25 @@ def _hidden(experiment, source, mine, ours, k, element) -> bool:
                 if _affects(experiment, experiment.mine, source, large, k, element, 0.0)(i, i + 1):
                     return True
     return False
+
+
+def _vanished(experiment, report, differ, target) -> str:
+    """A sentence if the number is 0, or as good as that, although what it does not depend on is read.
+
+    Then it may well be made from all of that, times something that is 0 in this launch.
+    """
+    (k, element), (mine, ours) = target, experiment.base
+    size = np.abs(ours[k][np.isfinite(ours[k])]).max(initial=0.0)
+    lacking = [source for source, had, wanted in differ if len(had) < len(wanted) or not {*wanted} <= {*had}]
+    read = {*shares.accessed(report, written=False)[:, 0].tolist()}
+    unread = report.raw.trace is not None and not read & {*lacking}
+    if abs(mine[k].reshape(-1)[element]) > LEAST * size or not lacking or unread:
+        return ""
+    names = _and([experiment.names[source] for source in lacking])
+    return (
+        f"{experiment.place(k, element)} is 0, or nearly, although {names} {'is' if len(lacking) == 1 else 'are'} read: "
+        "is a factor 0 there (exp of less than -103.9 is), or is nothing added up?"
+    )
 
 
 def _untouched(experiment, report, k) -> str:

@@ -3,6 +3,7 @@
 import re
 
 from llmc.course.kernel_checks.modelled import MODELS
+from llmc.course.kernel_checks.one_and_the_same import cancelled
 from llmc.cuda.emulator.compiling.text import line_at, mask
 
 TYPE = re.compile(r"\b(?:float|double|int|unsigned|size_t|bool|float[24]|Moments|auto)\s+(?=\w+\s*[=;,])")
@@ -14,7 +15,8 @@ SMALLER = re.compile(r"\bfminf\s*\(")
 def shown_by_the_text(exercise, report) -> list[str]:
     """Sentences, each of which is true of this kernel and may be why its numbers are wrong."""
     code = report.raw.code
-    return [*_second_variables(code), *_without_a_value(report), *_empty_part(code), *_minimum(exercise, code)][:2]
+    found = [*_second_variables(code), *_without_a_value(report), *cancelled(code), *_empty_part(code)]
+    return [*found, *_minimum(exercise, code)][:2]
 
 
 def _second_variables(code) -> list[str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from llmc.course.kernel_checks.names_in_c import WHOLE
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT
 from llmc.course.kernel_checks.pieces import first_turns as places_of_turns
+from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import line_at
 
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
@@ -91,11 +92,20 @@ def everywhere(text, single):
         found = {each.changes[0][0]: None for each in members}
         if len(members) < 2:
             continue
-        bounds = r"\b" if re.fullmatch(r"[\w.]+", old) else ""
-        changes = []
-        for piece in found:
-            mine = text[piece.start : piece.end]
-            changes.append((piece, re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)))
+        changes = [(piece, _replaced(text[piece.start : piece.end], old, new)) for piece in found]
         there = sorted({line_at(text, each.at) for each in members})
         together = there[-1] - there[0] < len(there)  # a block of lines, in which one index mostly is as the others
         yield Repair(members[0].rank + (NEAR if together else 1), tuple(changes), members[0].at, old, new)
+
+
+def _replaced(mine, old, new) -> str:
+    """The text with every `old` replaced; of a sign, those between two operands: not the star of `(float4*)x`."""
+    if re.fullmatch(r"[^\w\s]+", old):
+        each = Tokens(mine)
+        for k in reversed(range(len(each.all))):
+            token = each.all[k]
+            if token.text == old and each.is_binary(k):
+                mine = mine[: token.start] + new + mine[token.end :]
+        return mine
+    bounds = r"\b" if re.fullmatch(r"[\w.]+", old) else ""
+    return re.sub(rf"{bounds}{re.escape(old)}{bounds}", new.replace("\\", r"\\"), mine)

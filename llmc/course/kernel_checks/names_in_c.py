@@ -16,6 +16,8 @@ WHOLE = ("int", "unsigned", "size_t")
 REAL = ("float", "double")
 BEGINS = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+\w+\s*=\s*$")
 LOOP = re.compile(r"\bfor\s*\(")
+COUNTED = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+(\w+)\s*=\s*([^;,]+);")
+OF_A_THREAD = re.compile(r"\b(\w+)\s*=\s*[^;,=]*(?:\+\s*threadIdx\.x|threadIdx\.x\s*\+)")
 SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
@@ -68,6 +70,20 @@ class Names:
     def begins_a_loop(self, position) -> bool:
         """Does the expression there say where a loop begins, as in `for (int k = …`?"""
         return BEGINS.search(self._text, 0, position) is not None
+
+    def loops_around(self, position) -> list[tuple[str, str]]:
+        """(variable, its first value) of the loops in whose bodies that place is."""
+        found = []
+        for loop in COUNTED.finditer(self._text, 0, position):
+            body = matching(self._text, self._text.index("(", loop.start()))
+            if body < position < end_after(self._text, loop.start()):
+                found.append((loop[1], " ".join(loop[2].split())))
+        return found
+
+    def made_from_threads(self, position) -> list[str]:
+        """Whole numbers that can be used there, and are declared as a sum with the thread's number."""
+        there = self.known_at(position, WHOLE)
+        return [name for name in dict.fromkeys(OF_A_THREAD.findall(self._text, 0, position)) if name in there]
 
     def alike(self, name, position) -> list[str]:
         """Other names of the same type."""

@@ -1,15 +1,19 @@
 """Numbers of an input that no thread reads, although others of it are read: one for each row, say."""
 
+import re
+
 import numpy as np
 
 from llmc.course.kernel_checks import shares
+from llmc.cuda.emulator.compiling.text import line_at, statements
+from llmc.cuda.emulator.findings.vectors import VECTORS
 
 UNEXPLAINED = " has wrong values."  # in the message of a check that has found no mistake
 
 
 def never_read(report) -> list[str]:
     """A sentence if a stretch of arrays of one axis, such as mean and rstd, or rows of a matrix, are read by nobody."""
-    touched, found = shares.accessed(report, written=False), []
+    touched, found, fours = shares.accessed(report, written=False), [], []
     for k, argument in enumerate(report.raw.arguments):
         array = argument.array
         if array is None or array.ndim not in (1, 2) or array.dtype.kind != "f":
@@ -21,4 +25,21 @@ def never_read(report) -> list[str]:
         if stretch and len(missing) < array.size:
             first, last = (f"{argument.name}[{rows[at]}]" for at in (0, -1))
             found.append(first if first == last else f"{first} to {last}")
-    return [f"No thread reads {' or '.join(found)}."] if found and len(touched) else []
+            fours += _as_float4s(report.raw.code, argument.name) if 4 * len(missing) == 3 * array.size else []
+    return [f"No thread reads {' or '.join(found)}.", *fours[:1]] if found and len(touched) else []
+
+
+def _as_float4s(code, name) -> list[str]:
+    """A sentence if single floats are read by an index that counts float4s, so only the first quarter of them is."""
+    text = statements(code)
+    vectors = {*VECTORS.findall(text)} - {name}
+    for match in re.finditer(rf"(?<![\w.>)]){name}\s*\[\s*(\w+)\s*\]", text):
+        counted = [m for v in vectors for m in re.finditer(rf"\b{v}\s*\[\s*{match[1]}\s*\]", text)]
+        if counted:
+            nearest = min(counted, key=lambda other: abs(other.start() - match.start()))
+            mine, its = ("".join(each[0].split()) for each in (match, nearest))
+            return [
+                f"Line {line_at(text, match.start())}: `{mine}` is a single float, but `{match[1]}` counts float4s, as "
+                f"in `{its}`. Four of {name} belong to it, from `{name}[4 * {match[1]}]` on."
+            ]
+    return []

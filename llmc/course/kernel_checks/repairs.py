@@ -7,6 +7,7 @@ import re
 
 from llmc.course.kernel_checks import lines
 from llmc.course.kernel_checks.lines import Repair
+from llmc.course.kernel_checks.meant import meant
 from llmc.course.kernel_checks.names_in_c import REAL, WHOLE, Names
 from llmc.course.kernel_checks.operations import depth, of_operator
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
@@ -49,7 +50,8 @@ def repairs(code, own=()) -> list[Repair]:
         for rank, start, end, new, old in _in_piece(Tokens(text[piece.start : piece.end]), piece, known):
             whole = text[piece.start : piece.start + start] + new + text[piece.start + end : piece.end]
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
-            found.setdefault((piece, whole), repair)
+            known_as = found.setdefault((piece, whole), repair)
+            found[piece, whole] = min(known_as, repair, key=lambda each: each.rank)
     several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
     several += [*lines.exchanged_names(text, all_pieces, known), *like_siblings(text, all_pieces)]
     several += like_the_others(text, all_pieces)
@@ -75,6 +77,7 @@ def _in_piece(each, piece, known):
         elif following == "[" and token.text in known.shared:
             yield from _own_place(each, k + 1)
     yield from _missing_component(each)
+    yield from meant(each, piece, known)
     if piece.kind == STATEMENT:
         yield from _of_statement(each, piece, known)
     else:
@@ -124,20 +127,25 @@ def _of_number(each, k, token, piece, known):
                 yield 1.2, *span, str(new), text
         if value == 32:
             yield 1, *span, "blockDim.x", text
-        beside = [other.text for other in (each.all[k - 1 : k] if k else []) + each.all[k + 1 : k + 2]]
+        beside = beside_it(each, k)
         if value > 2 and ("*" in beside or value != 32 and {*beside} & {"<", "<=", ">", ">="}):  # a length
             for new in (*known.known_at(piece.start, WHOLE), "blockDim.x / 32"):
                 yield 1.5, *span, new, text
         if value == 0:  # where something starts
             for new in (f"({LOWEST})", "threadIdx.x", "(threadIdx.x % 32)") if len(each.all) == 1 else ():
                 yield 1, *span, new, text
-    elif re.fullmatch(r"[\d.eE+-]+[fF]?", text):
+    elif re.fullmatch(r"[\d.eE+-]+[fF]?", text) and not {*beside_it(each, k)} & {"==", "!="}:  # that hardly ever holds
         value = float(text.rstrip("fF"))
         if value == 0 or value > 20 or signed:
             yield 0, start, token.end, f"({LOWEST})", whole
         for new in dict.fromkeys((0.0, 1.0, 2 * value, value / 2, 4 * value, value / 4)):
             if new != value and value < 1e30:
                 yield 1, *span, f"{new!r}f", text
+
+
+def beside_it(each, k) -> list[str]:
+    """The tokens before and behind the k-th."""
+    return [other.text for other in (each.all[k - 1 : k] if k else []) + each.all[k + 1 : k + 2]]
 
 
 def _of_name(each, k, token, piece, known):

@@ -34,7 +34,7 @@ class Switched:
     def __init__(self, code, kernel, repairs, options=()):
         self.alive, self._repairs = set(range(len(repairs))), repairs
         self._pieces = sorted({piece for repair in repairs for piece, _ in repair.changes})
-        for _ in range(TRIES):
+        for left in reversed(range(TRIES)):
             some = [(k, each) for k, each in enumerate(repairs) if k in self.alive]
             text, lines = _combined(code, some, self._pieces, ONE_BY_ONE)
             wrong = faulty_lines(text, (kernel,), options)
@@ -48,11 +48,17 @@ class Switched:
             innocent = set().union(*(found for found in known if len(found) > 1))
             alone = [found for found in known if len(found) == 1]
             guilty = [found for found in alone if not found & innocent]
-            self.alive -= set().union(*(guilty or alone or known))
+            guilty = set().union(*(guilty or alone or known))
+            self.alive -= guilty if left else self._beside(guilty)
         self._build = Build(text, (kernel,), options, quick=True)
         self._kernel = RawKernel.of(self._build, kernel, True)
         self._switch = ctypes.c_int.from_buffer(self._build.variable(SWITCH, True))
         self._here = self._build.variable(HERE, True)
+
+    def _beside(self, guilty) -> set:
+        """These, and all others that change the same pieces: an error may hide what comes after it."""
+        there = {piece for k in guilty for piece, _ in self._repairs[k].changes}
+        return {k for k in self.alive if any(piece in there for piece, _ in self._repairs[k].changes)}
 
     def launch(self, k, grid, block, arguments, outputs=(), shared_mem=0):
         """The report of a launch with the k-th change, or with none if that is None; arrays are written."""

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from llmc.course.kernel_checks import mending, modelled, words
-from llmc.course.kernel_checks.dependence import made_from
+from llmc.course.kernel_checks.cut_off import cut_off
+from llmc.course.kernel_checks.dependence import SHOULD, made_from
 from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import VALUES
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
 from llmc.course.kernel_checks.left import one_column_each
+from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
 from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
 from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
 from llmc.cuda.emulator.reporting.report import Report
 
 PARTLY = "was never written"
 EFFECTS = re.compile(rf"{PARTLY}|was overwritten instead|times what it should be, everywhere")  # no cause
+WRONG = "has wrong values."
 EXCEPT = "equals the reference, except "  # where, and no cause
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
@@ -42,6 +45,7 @@ class Wrong(NamedTuple):
 def explained(message, wrong, mended) -> str:
     """The message with what is found. mended(most=…): a sentence about a change that mends the kernel, or None."""
     shown = shown_by_the_text(wrong.exercise, wrong.report)
+    shown += left_at_different_turns(wrong.report) + _cut_off(wrong)
     shown += never_read(wrong.report) if UNEXPLAINED in message else []
     shown += one_column_each(wrong.report) if PARTLY in message else []
     return _tried(words.with_sentences(message, shown), wrong, mended)
@@ -52,9 +56,13 @@ def _tried(message, wrong, mended):
     model, replays = wrong.evidence.solution(), wrong.evidence.replays
     if not replays:
         return message
-    if VALUES.search(message):  # another mistake may give the same
-        mend = mended(mending.SLIPS)
-        return words.with_sentences(VALUES.sub("has wrong values.", message, count=1), [mend]) if mend else message
+    sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
+    if VALUES.search(message):  # another mistake may give the same, and many leave nothing
+        nothing = model is not None and Experiment(model.names, sizes, arguments, wrong.again, model).vanished()
+        mend = mended(mending.ALL if nothing else mending.SLIPS)
+        if mend or not nothing:
+            return words.with_sentences(VALUES.sub(WRONG, message, count=1), [mend]) if mend else message
+        message = VALUES.sub(WRONG, message, count=1)
     place = EXCEPT in message
     if EFFECTS.search(message) and not place:
         mend = mended()
@@ -66,12 +74,18 @@ def _tried(message, wrong, mended):
         return words.with_sentences(message if place else shortened(message), [mend])
     if model is None:
         return message
-    sizes, arguments = replays[-1].arguments[:2], list(replays[-1].arguments[2:])
-    experiment = Experiment(model.names, sizes, arguments, wrong.again, model)
+    experiment = Experiment(model.names, sizes, arguments, wrong.again, model)  # which has little time from here on
     beyond = goes_wrong_at(experiment, wrong.report.raw.code)
     if beyond:
         return words.with_sentences(message if place else shortened(message), beyond)
     name = message.split(" ")[0]
     if name in wrong.open or "\nNo thread reads " in message:  # what it is made from is open, or said already
         return message
-    return words.with_sentences(message, made_from(experiment, wrong.report, name))
+    found = made_from(experiment, wrong.report, name)
+    return words.with_sentences(shortened(message) if found and SHOULD in found[0] else message, found)
+
+
+def _cut_off(wrong) -> list[str]:
+    """A sentence about a quotient of whole numbers."""
+    replays = wrong.evidence.replays
+    return cut_off(wrong.report.raw.code, wrong.again, list(replays[-1].arguments[2:])) if replays else []

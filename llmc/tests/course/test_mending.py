@@ -136,8 +136,34 @@ MISTAKES = {  # what belongs there, and what stands there
     "4 * (blockIdx.x * blockDim.x + threadIdx.x)": "int i = blockIdx.x * blockDim.x + 4 * threadIdx.x;",
     "acc = acc * old + y": "float acc = 0.0f, old = 0.5f, all = old * y; acc = acc + y;",
     "t[0] * expf(t[0])": "float sum = t[0]; for (int s = 1; s < n; s++) sum += t[s] * expf(t[s]);",
+    "out[i] = y * ((float)n / i)": "int i = threadIdx.x; out[i] = y * (n / i);",
+    "out += i * (n / 4)": "const float4* t4 = (const float4*)t; int i = threadIdx.x; out += i * n;",
+    "acc += (expf(t[0] * y) - y)": "float acc = 0.0f; acc += expf(t[0] * y - y);",
+    "out[first + n]": "for (int first = 16 * n; first < 32 * n; first++) out[16 * n + n] = y;",
+    "i <= t0 && i < n": "int t0 = n + threadIdx.x; for (int i = 0; i <= threadIdx.x && i < n; i++) out[i] = y;",
+    "n + row < 9 ? t[(n + row) * 2]": "int row = n, c = 2; out[row] = n + c < 9 ? t[(n + c) * 2] : y;",
     "for (int k = i;": "int i = threadIdx.x; for (int k = n / 4 * 4; k < n; k++) out[k] = y;",
 }
+
+
+def test_a_number_that_a_float_is_compared_with_is_not_taken_for_another():
+    code = 'extern "C" __global__ void f(float* x, float y) { if (x[0] == 0.0f || y == 1.0f) return; x[1] = y; }'
+    texts = [changed(code, each) for each in repairs(code)]
+    assert any("if (y == 1.0f)" in text for text in texts)
+    assert not any("== -3.4e38f" in text or "== (-3.4e38f)" in text or "== 2.0f" in text for text in texts)
+
+
+def test_a_change_that_no_compiler_reads_takes_the_others_of_its_piece_along_but_not_those_of_other_pieces():
+    code = 'extern "C" __global__ void f(float* x, float y) { x[0] = y; x[1] = y; }'
+    there = {code[piece.start : piece.end]: piece for piece in pieces(code)}
+    broken = [Repair(0, ((there["x[0] = y"], f"x[{k}] = (float+)(y"),), 0, "", "") for k in range(20)]
+    whole = [Repair(0, ((there["x[1] = y"], "x[1] = -y"),), 0, "", "")]
+    assert Switched(code, "f", [*broken, *whole]).alive == {20}
+
+
+def test_the_star_of_a_cast_is_no_product():
+    code = 'extern "C" __global__ void f(float* x, int n, int m) { const float4* y = (const float4*)(x + n * m * 4); }'
+    assert not any("float4+" in changed(code, each) or "float4/" in changed(code, each) for each in repairs(code))
 
 
 @pytest.mark.parametrize("right", MISTAKES)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from llmc.cuda.emulator.findings.absences import lane_names
 from llmc.tests.emulator.marked import marked
 
 CODE = r"""
@@ -65,6 +66,12 @@ __global__ void sum_of_a_warp_in_a_loop(float* out, const float* x, int n) {
     }
     out[threadIdx.x] = v;
 }
+__global__ void two_sums(float* out, const float* x, int n) {
+    float v = x[threadIdx.x], first = 0.0f;
+    if (threadIdx.x == 0)  // @lane-0
+        first = warp_sum(v);  // @of-lane-0
+    out[threadIdx.x] = first + warp_sum(v * v);  // @of-all
+}
 __global__ void shuffles_in_a_loop_and_behind_it(float* out, const float* x, int n) {
     float v = 0.0f;
     if (blockIdx.x > 0) return;
@@ -109,10 +116,29 @@ def test_the_line_on_which_lanes_left_is_named(report):
     assert f"and the `return` on line {at('lanes-leave')} keeps some lanes away" in text
 
 
-def test_a_loop_around_the_call_is_named_beside_a_return(report):
+def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_not(report):
     text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
-    assert f"the `return` on line {at('whole-warps-leave')}" in text and "Which of these keeps some lanes away" in text
-    assert f"the loop on line {at('rounds-differ')}" in text
+    assert f"and the loop on line {at('rounds-differ')} keeps some lanes away" in text
+    assert f"line {at('whole-warps-leave')}" not in text
+
+
+def test_a_call_that_only_some_lanes_make_is_named_with_the_one_where_the_others_wait(report):
+    text = report("two_sums", 32, 32).problems[0].text
+    assert f"Line {at('of-lane-0')} makes the call in the `if` on line {at('lane-0')}, so only some lanes" in text
+    assert f"come to the call in line {at('of-all')}. Take the call out of the `if`." in text
+
+
+@pytest.mark.parametrize(
+    "text, parted",
+    [
+        ("int lane = threadIdx.x % 32; float v = x[lane];", {"threadIdx", "lane", "v"}),
+        ("int warp = threadIdx.x / 32, l = threadIdx.x & 31;", {"threadIdx", "l"}),
+        ("int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32; float y = x[row];", {"threadIdx"}),
+        ("int i = blockIdx.x * blockDim.x + threadIdx.x;", {"threadIdx", "i"}),
+    ],
+)
+def test_what_differs_between_the_lanes_of_a_warp(text, parted):
+    assert lane_names(text) == parted
 
 
 def test_a_loop_that_some_lanes_have_left_for_the_next_call(report):

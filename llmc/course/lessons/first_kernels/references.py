@@ -28,7 +28,7 @@ WHERE = {
 WHERE_FLAT = WHERE | dict.fromkeys(
     ("race", "never-written", "out-of-bounds"), FLAT
 )  # for kernels whose index is the difficulty
-WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "never-written"), FOUR)
+WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "never-written", "rewrites", "busiest"), FOUR)
 WHERE_LOOP = WHERE | dict.fromkeys(("race", "never-written", "busiest"), LOOP)
 
 

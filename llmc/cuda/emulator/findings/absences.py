@@ -7,17 +7,22 @@ import re
 from math import prod
 
 from llmc.cuda.emulator.compiling.text import statements
+from llmc.cuda.emulator.findings.guards import ASSIGNED
 from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_of, loop_around
 
 WARP, ALL_LANES = 32, 0xFFFFFFFF
 MASK = re.compile(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,")
 FUNCTION = re.compile(r"__global__|__device__")
 MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
+OURS = re.compile(r"__device__[^;{}()]*?(\w+)\s*\(")
 HALVES = re.compile(r"/=|>>=")
+NAME, ON_LINE = re.compile(r"[A-Za-z_]\w*"), re.compile(r"on line (\d+)")
+A_WARP = re.compile(r"(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\s*$|threadIdx\.x\s*(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\b")
 LEAVES = re.compile(r"\b(return|break|continue)\b")
 
 
-TOGETHER = "the lanes of a warp must leave together, or all stay. Does it depend on the lane?"
+LEAVE_TOGETHER, LANE = "the lanes of a warp must leave together, or all stay.", " Does it depend on the lane?"
+TOGETHER = LEAVE_TOGETHER + LANE
 STAY = "let all threads stay, and put an `if` around their work."
 
 
@@ -65,9 +70,52 @@ def inactive_lane(found) -> str:
             f"{rule}, but lanes leave the loop on line {loop} at different turns: put the call after the loop, or let "
             "all lanes go through it equally often."
         )
-    for line in (found.line, *_calls(code, found.line)):  # lanes that are ahead may be in another call of it
+    calls = _calls(code, found.line, (*found.chains[0], 0, 0)[1])  # lanes that are ahead may be in another call of it
+    for line in (found.line, *calls):
         reasons |= what_keeps_threads_away(code, line, TOGETHER)
+    reasons = _of_lanes(code, reasons)
+    if met := _two_calls(code, calls, reasons):
+        return f"{rule}. {met}"
     return _explained(rule, [*reasons.items()], "lanes", "a part of a warp")
+
+
+def _of_lanes(code, reasons) -> dict:
+    """Those that ask for the lane, which part a warp; all of them where none does."""
+    names, texts = lane_names(code), statements(code).splitlines()
+    lines = {what: int(ON_LINE.search(what)[1]) for what in reasons}
+    asking = {what for what, line in lines.items() if names & {*NAME.findall(texts[line - 1])}}
+    return {what: to_do.removesuffix(LANE) for what, to_do in reasons.items() if what in asking} or reasons
+
+
+def _two_calls(code, calls, reasons) -> str:
+    """A sentence if one of several calls of a function stands in the only `if` that parts the lanes; else ""."""
+    (what, *others), branches = list(reasons) or [""], {line: _branch(code, line) for line in calls}
+    inside = [line for line, head in branches.items() if what == f"the `if` on line {head}"]
+    outside = [line for line in calls if line not in inside]
+    if others or len(inside) != 1 or not outside:
+        return ""
+    (line,) = inside
+    return (
+        f"Line {line} makes the call in {what}, so only some lanes make it there; they wait for the others, which come "
+        f"to the call in line {outside[0] if outside[0] > line else outside[-1]}. Take the call out of the `if`."
+    )
+
+
+def lane_names(code) -> set[str]:
+    """The names that differ between the lanes of a warp: threadIdx, and what is made from it but for a warp's number."""
+    return thread_names(code, A_WARP)
+
+
+def thread_names(code, alike=None) -> set[str]:
+    """threadIdx, and the names that are made from it, but for those whose values are like the pattern `alike`."""
+    names, made = {"threadIdx"}, ASSIGNED.findall(statements(code))
+    made = [(name, {*NAME.findall(value)}) for name, value in made if not (alike and alike.search(value))]
+    for _ in made:
+        more = {name for name, words in made if words & names}
+        if more <= names:
+            break
+        names |= more
+    return names
 
 
 def _left_by_some(code, line, other) -> int:
@@ -102,13 +150,21 @@ def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
     return f"{rule}. Which of these keeps some {who} away: {', '.join(some)} or {last}?"
 
 
-def _calls(code, line) -> list[int]:
-    """Lines that call the function in which this line is, if it is a __device__ function."""
+def _calls(code, line, caller=0) -> list[int]:
+    """Lines that call the function in which this line is, if it is a __device__ function.
+
+    caller: one of them, if it is known; then those of the same function.
+    """
     texts = statements(code).splitlines()
     head = next((text for text in texts[line - 1 :: -1] if FUNCTION.search(text)), "") if line else ""
     name = re.search(r"__device__.*?(\w+)\s*\(", head)
     called = [number for number, text in enumerate(texts, 1) if name and re.search(rf"\b{name[1]}\s*\(", text)]
-    return [number for number in called if not FUNCTION.search(texts[number - 1])]
+    called = [number for number in called if not FUNCTION.search(texts[number - 1])]
+    return [number for number in called if not caller or _one_function(texts, number, caller)]
+
+
+def _one_function(texts, line, other) -> bool:
+    return not any(FUNCTION.search(text) for text in texts[min(line, other) : max(line, other)])
 
 
 def exits(code, line) -> list[tuple[int, str]]:
@@ -146,4 +202,9 @@ def _branch(code, line) -> int:
     if not head:
         return 0
     last, statement = end_of_statement(texts, head, IF.search(texts[head - 1]).start())
-    return head if last > line or MEETS.search(statement) else 0
+    return head if last > line or head < line or MEETS.search(statement) or _calls_ours(code, statement) else 0
+
+
+def _calls_ours(code, statement) -> bool:
+    """Does it call a function of the kernel's own, in which threads may meet?"""
+    return any(re.search(rf"\b{name}\s*\(", statement) for name in OURS.findall(statements(code)))
