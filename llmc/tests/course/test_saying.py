@@ -6,6 +6,7 @@ import linecache
 import numpy as np
 import pytest
 
+from llmc.course.checks.beside import digits_apart, first_difference
 from llmc.course.checks.influence import influences
 from llmc.course.checks.largest import largest_arrays
 from llmc.course.checks.left_over import left_over
@@ -111,3 +112,16 @@ def test_inputs_are_named_that_a_number_wrongly_depends_on(mine, words):
     x, w = np.random.default_rng(0).random((3, 4)), np.arange(1.0, 5)
     call = Replay.of((x, w), {})
     assert influences(mine, lambda x, w: w * (x - x.mean(axis=1, keepdims=True)), call, 0, 1) == words
+
+
+def test_lists_beside_each_other_are_shown_where_they_differ():
+    assert first_difference([0, 3, 7, 11, 15], range(0, 20, 4)) == ("0, 3, 7, 11, …", "0, 4, 8, 12, …")
+    late = first_difference([0, 4, 8, 12, 15, 19, 23], range(0, 28, 4))
+    assert late == ("…, 12, 15, 19, 23", "…, 12, 16, 20, 24")
+    assert first_difference([0, 4, 8, 12, 16], range(0, 24, 4)) == ("…, 16", "…, 16, 20")
+
+
+def test_numbers_beside_each_other_have_digits_that_tell_them_apart():
+    assert digits_apart([(1.0, 2.0)]) == 7
+    assert digits_apart([(1.0, 2.0), (1.0, 1 + 1e-8)]) == 10
+    assert digits_apart([(1.0, 1 + 2**-52), (0.0, 0.0)], 4) == 17
