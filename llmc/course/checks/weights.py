@@ -7,6 +7,8 @@ more than there are parts.
 
 import numpy as np
 
+from llmc.course.checks.beside import digits_apart
+
 SURE = 3  # numbers more than there are parts
 SMALL = 1e-6  # of the numbers: what may remain unexplained
 
