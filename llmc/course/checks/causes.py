@@ -19,6 +19,7 @@ from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
 from llmc.course.checks.influence import influences
 from llmc.course.checks.left_over import left_over as of_quotients
+from llmc.course.checks.left_over import with_threads
 from llmc.course.checks.silence import silent_libraries
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
@@ -27,7 +28,7 @@ from llmc.course.mutants.private import glossary as glossary_of
 from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.results import mistaken_for, others, place_of
-from llmc.course.mutants.search import Found, change_that_gives
+from llmc.course.mutants.search import Found, change_that_gives, with_copies
 from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.steps import step_in_place
 from llmc.course.own_names import learners_names
@@ -108,20 +109,25 @@ def why_wide(got) -> str | None:
 
 
 def left_over(got, wrong) -> str | None:
-    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over."""
-    return _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
+    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over.
+
+    got: of the last call, or what it gives with three threads.
+    """
+    said = _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
+    return said or _of_last_call(lambda answer, last, k: of_quotients(with_threads(answer), last, wrong), got, None)
 
 
-def _of_last_call(explain, got):
+def _of_last_call(explain, got, *other):
     """explain(the learner's function as a program, its last call, which of that call's outputs `got` is); or None.
 
     None outside of a check, for a call too large to be kept, and where the function cannot be run again.
+    other: what explain is given where `got` is none of them.
     """
     check, last = looked_into(), evidence.last_call()
     if check is None or last is None:
         return None
     k = next((k for k, mine in enumerate(last.outputs) if mine is got or evidence.may_be(mine, got)), None)
-    if k is None:
+    if k is None and not other:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
         answer = learners(check.function)
@@ -160,7 +166,7 @@ def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
                 return f"your function gives the right {what} when it is called for the first time: {REMAINS}"
             more = check.rehearsed(solution.function(time.thread_time() + solution.seconds)) if answer else []
             given = [arguments for arguments, _ in wrong_first] + [replay.arguments for replay in more]
-            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
+            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same, with_copies)
         if mended:
             return f"your function gives the right {what} {mended}"
         with learners_names():

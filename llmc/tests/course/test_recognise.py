@@ -134,7 +134,6 @@ def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
     assert any(yours in told and ours in told for yours, ours in pairs)
 
 
-
 def stream(dout, x, w, both):
     """`residual_stream_backward` with both(d, slope, w) for what a block passes on."""
     d = [dout]
@@ -172,7 +171,9 @@ def test_no_piece_is_blamed_that_another_may_stand_for(monkeypatch):
     monkeypatch.setattr("llmc.course.mutants.brackets._brackets", lambda term: ())  # as if we knew no such change
     told = of_the_stream(too_much_in_the_brackets)
     assert "the term `1`" not in told
-    assert "The mistake is in the term `d[k + 1]`, in the line `both = d[k + 1] + d[k + 1] * (1 - h * h)`, in its" in told
+    assert (
+        "The mistake is in the term `d[k + 1]`, in the line `both = d[k + 1] + d[k + 1] * (1 - h * h)`, in its" in told
+    )
     assert "all else is right. Our solution has the same term, but in another place, or with other numbers in" in told
 
 

@@ -99,7 +99,8 @@ def explain(found, model, prompt, n, width, function=None):
     if not _close(total, best):
         about = _about(total, best, width, model, prompt, right)
         digits = digits_apart([(best, total)], 6) if isinstance(total, float) else 6
-        return f"the tokens are right; their log-probability is {best:.{digits}g}, not {_shown(total, digits)}{about}.{where}"
+        said = f"the tokens are right; their log-probability is {best:.{digits}g}, not {_shown(total, digits)}"
+        return f"{said}{about}.{where}"
     return None
 
 
