@@ -1051,3 +1051,24 @@ def stream_in_a_scratch_array(dout, x, w):
         d = work
         found.insert(0, work)
     return np.array(found)
+
+
+@wrong(
+    "residual_stream_backward",
+    says="d has the rounding of float32: your function gives the right d with float64 in place of float32 in `h = np",
+)
+def stream_through_short_numbers(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(x))):
+        h = np.tanh((x[k] @ w[k].T).astype("f4"))
+        d.append(d[-1] + (d[-1] * (1 - h * h)) @ w[k])
+    return np.array(d[::-1])
+
+
+_short = np.half
+
+
+@wrong("gelu_forward", says="has the rounding of float16")
+def forward_through_half_numbers(x):
+    u = S * (x + 0.044715 * x**3)
+    return 0.5 * x * (1 + np.tanh(u.astype(_short).astype(x.dtype)))

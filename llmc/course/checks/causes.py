@@ -13,7 +13,7 @@ from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
-from llmc.course.checks import between_threads, digits, evidence, origins, text
+from llmc.course.checks import between_threads, digits, evidence, narrow_types, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
@@ -108,6 +108,11 @@ def why_wide(got) -> str | None:
     return _of_last_call(origins.why_wide, got)
 
 
+def rounded_by_type(name, got, target) -> str | None:
+    """A sentence if `got` would be `target` without a narrow type in the learner's text, np.float32 say; or None."""
+    return _of_last_call(lambda answer, last, k: narrow_types.rounded_by_type(name, answer, last, k, target), got)
+
+
 def left_over(got, wrong) -> str | None:
     """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over.
 
@@ -127,6 +132,9 @@ def _of_last_call(explain, got, *other):
     if check is None or last is None:
         return None
     k = next((k for k, mine in enumerate(last.outputs) if mine is got or evidence.may_be(mine, got)), None)
+    if k is None and np.ndim(got) == 0:  # a number: the only one that equals it
+        equal = [k for k, mine in enumerate(last.outputs) if np.ndim(mine) == 0 and mine == got]
+        k = equal[0] if len(equal) == 1 and np.isfinite(got) else None
     if k is None and not other:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():

@@ -206,6 +206,11 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if slices and AGAIN in slices[0]:
         return [f"{case.name} has wrong values.", *slices]
     sentence = diagnose(case, EXACT)
+    rounded = (
+        None if sentence else causes.rounded_by_type(case.name, got, (expected + start).astype(np.asarray(got).dtype))
+    )
+    if rounded:
+        return [f"{case.name} has wrong values.", stopped(rounded)]
     found = causes.found(got, expected, start)
 
     def inexact():

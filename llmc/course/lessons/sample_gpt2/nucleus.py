@@ -111,7 +111,7 @@ def mistakes(p, share) -> dict:
 
 
 def _without_a_sum(p, share) -> dict:
-    """{words: which (V,) are kept} by rules that look at each probability, or at the number of them, in place of sums."""
+    """{words: which (V,) are kept} by rules about single probabilities, or about the number of them."""
     best, even = p.max(), 1 / p.size
     edges = {
         "(1 - share) times the best one's probability, a kind of min-p": (1 - share) * best,
@@ -121,7 +121,7 @@ def _without_a_sum(p, share) -> dict:
     why = "the share is of their sum"
     found = {f"the candidates with at least {what}: {why}": p >= edge for what, edge in edges.items()}
     ranked = np.sort(p)[::-1]
-    for what, several in (("V", p.size), ("those with a probability above 0", np.count_nonzero(p))):
+    for what, several in (("all candidates", p.size), ("those with a probability above 0", np.count_nonzero(p))):
         for rounded, n in (("down", np.floor), ("up", np.ceil), ("to the nearest", np.rint)):
             n = int(n(share * several))
             which = p >= ranked[n - 1] if n else np.zeros(p.shape, bool)
