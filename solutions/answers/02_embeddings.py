@@ -771,3 +771,14 @@ def backward_loses_the_last_run(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, C), dout.dtype)
     dwpe[:T] = np.einsum("btc->tc", dout)
     return dwte, dwpe
+
+
+@wrong("encoder_backward", says="with float64 in place of float32 in `dwpe = np.zeros((maxT, C), np.float32)`")
+def backward_in_float32(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte = np.zeros((V, C), np.float32)
+    dwpe = np.zeros((maxT, C), np.float32)
+    for b, t in np.ndindex(B, T):
+        dwte[tokens[b, t]] += dout[b, t]
+        dwpe[t] += dout[b, t]
+    return dwte.astype(dout.dtype), dwpe.astype(dout.dtype)

@@ -857,3 +857,19 @@ def fast_with_the_b_of_the_other_half(out, x, w, b):
             if o + half < len(w):
                 t = (x[n] * w[o + half]).sum()
                 out[n, o + half] = t + b[o]
+
+
+@numba.njit(parallel=True)
+def _strips_that_share_a_row(out, x, w, b):
+    N, parts = out.shape[0], 2
+    for part in numba.prange(parts):
+        for n in range(part * N // parts, min((part + 1) * N // parts + 1, N)):
+            for o in range(out.shape[1]):
+                out[n, o] = b[o]
+                for i in range(x.shape[1]):
+                    out[n, o] += x[n, i] * w[o, i]
+
+
+@wrong("fast_matmul_forward", says="should belong to one of them alone")
+def fast_in_strips_that_share_a_row(out, x, w, b):
+    _strips_that_share_a_row(out, x, w, b)

@@ -916,7 +916,7 @@ def fast_with_tanh_in_a_small_range(out, x):
     out[...] = 0.5 * x * (1 + tanh)
 
 
-@wrong("residual_stream_backward", says="d has the right numbers of index 0 at every index of axis 0.")
+@wrong("residual_stream_backward", says="with a copy of `g` in `d = [g]` and `d.insert(0, g)`: what it keeps there")
 def stream_of_one_array(dout, x, w):
     g = dout.copy()
     d = [g]
@@ -1030,3 +1030,45 @@ def fast_with_a_rest_that_begins_too_late(out, x):
         o[k * 4096 : k * 4096 + 4096] = _gelu(v[k * 4096 : k * 4096 + 4096])
     done = v.size - v.size % 4096
     o[done + 1 :] = _gelu(v[done + 1 :])
+
+
+@wrong("residual_stream_backward", says="gives with `(d[k + 1] + dh) @ w[k]` in place of `d[k + 1] + dh @ w[k]`")
+def stream_with_the_straight_road_through_w(dout, x, w):
+    d = np.empty((len(x) + 1, *dout.shape))
+    d[-1] = dout
+    for k in reversed(range(len(x))):
+        h = np.tanh(x[k] @ w[k].T)
+        both = d[k + 1] + d[k + 1] * (1 - h * h)
+        d[k] = both @ w[k]
+    return d
+
+
+@wrong("residual_stream_backward", says="with a copy of `work` in `found.insert(0, work)`")
+def stream_in_a_scratch_array(dout, x, w):
+    found, d, work = [dout], dout, np.empty_like(dout)
+    for k in reversed(range(len(x))):
+        np.add(d, (d * (1 - np.tanh(x[k] @ w[k].T) ** 2)) @ w[k], out=work)
+        d = work
+        found.insert(0, work)
+    return np.array(found)
+
+
+@wrong(
+    "residual_stream_backward",
+    says="d has the rounding of float32: your function gives the right d with float64 in place of float32 in `h = np",
+)
+def stream_through_short_numbers(dout, x, w):
+    d = [dout]
+    for k in reversed(range(len(x))):
+        h = np.tanh((x[k] @ w[k].T).astype("f4"))
+        d.append(d[-1] + (d[-1] * (1 - h * h)) @ w[k])
+    return np.array(d[::-1])
+
+
+_short = np.half
+
+
+@wrong("gelu_forward", says="has the rounding of float16")
+def forward_through_half_numbers(x):
+    u = S * (x + 0.044715 * x**3)
+    return 0.5 * x * (1 + np.tanh(u.astype(_short).astype(x.dtype)))

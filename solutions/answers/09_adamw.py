@@ -1176,3 +1176,38 @@ def fast_that_counts_for_itself(params, grads, m, v, lr, beta1, beta2, eps, weig
     global _count
     _count += 1
     _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, _count)
+
+
+@wrong("clip_by_global_norm", says="the root of the sum of the arrays' norms: add up their squares")
+def clip_by_a_root_of_norms(grads, max_norm):
+    norm = float(np.sqrt(sum(np.linalg.norm(g) for g in grads)))
+    if norm > max_norm:
+        for g in grads:
+            np.multiply(g, max_norm / (norm + 1e-6), out=g)
+    return norm
+
+
+def _clip_by(order, grads, max_norm, last=False):
+    norms = [np.linalg.norm(g.reshape(-1, g.shape[-1]) if last else g.reshape(len(g), -1), order) for g in grads]
+    norm = float(np.linalg.norm(norms))
+    if norm > max_norm:
+        for g in grads:
+            g *= max_norm / (norm + 1e-6)
+    return norm
+
+
+@wrong(
+    "clip_by_global_norm", says="the norm of the arrays' spectral norms, the largest singular value of a matrix, which"
+)
+def clip_by_spectral_norms(grads, max_norm):
+    return _clip_by(2, grads, max_norm)
+
+
+@wrong("clip_by_global_norm", says="the norm of the arrays' nuclear norms, the sum of the singular values of a matrix")
+def clip_by_nuclear_norms(grads, max_norm):
+    return _clip_by("nuc", grads, max_norm)
+
+
+@wrong("clip_by_global_norm", says="the norm of the arrays' largest row sums, which np.linalg.norm(g, np.inf) gives")
+def clip_by_row_sums(grads, max_norm):
+    return _clip_by(np.inf, grads, max_norm)

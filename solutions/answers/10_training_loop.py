@@ -1036,3 +1036,14 @@ def accumulate_takes_the_batches_away(model, batches, lr):
         model.backward()
     model.update(lr)
     return loss
+
+
+@wrong("validation_loss", says="…, 12, 15, 19, 23, … of the text, and should at …, 12, 16, 20, 24, …")
+def validate_long_streams(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    width = len(x) // B
+    X, Y = (part[: B * width].reshape(B, width) for part in (x, y))
+    pieces = [(X[:, c : c + T], Y[:, c : c + T]) for c in range(0, width, T)]
+    pieces += [(x[None, c : c + T], y[None, c : c + T]) for c in range(B * width, len(x), T)]
+    nats = sum(model.forward(a, b) * a.size for a, b in pieces)
+    return nats / len(x), nats / np.log(2) / lengths[y].sum()

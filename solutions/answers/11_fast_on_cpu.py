@@ -1195,3 +1195,40 @@ def a_corner_upside_down(flops, nbytes, seconds, peak, bandwidth):
     reached = np.where(ratio >= corner, peak, ratio * bandwidth)[()]
     shortest = np.maximum(nbytes / bandwidth, flops / peak)
     return reached, shortest, shortest / seconds
+
+
+@njit(parallel=True)
+def _rounded_shares(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    parts = min(numba.get_num_threads(), C)
+    share = int(C / parts)
+    for part in prange(parts):
+        for c in range(part * share, part * share + share):
+            for s in range(B):
+                for t in range(T):
+                    dwte[tokens[s, t], c] += dout[s, t, c]
+                    dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says=", rounded down: the last")
+def scatter_in_rounded_shares(dwte, dwpe, dout, tokens):
+    _rounded_shares(dwte, dwpe, dout, tokens)
+
+
+@njit(parallel=True)
+def _ranges_with_their_ends(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    parts = numba.get_num_threads()
+    width = (C + parts - 1) // parts
+    for part in prange(parts):
+        first = part * width
+        for s in range(B):
+            for t in range(T):
+                for c in range(first, min(first + width, C - 1) + 1):
+                    dwte[tokens[s, t], c] += dout[s, t, c]
+                    dwpe[t, c] += dout[s, t, c]
+
+
+@wrong("scatter_add", says="turn 0 writes 0 … 2 and turn 1 writes 2 … 4: index 2 should belong to one of them alone")
+def scatter_in_ranges_with_their_ends(dwte, dwpe, dout, tokens):
+    _ranges_with_their_ends(dwte, dwpe, dout, tokens)

@@ -807,3 +807,21 @@ def right_side_not_divided(world, sizes, seconds):
     columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, seconds, rcond=None)[0]
     return alpha, 1 / per_byte
+
+
+@wrong("global_clip", says="scaled where this rank's own norm is above `most`: the norm of the whole gradient decides")
+def clip_where_its_own_norm_is_long(shard, most, ranks):
+    own = (shard.astype(np.float64) ** 2).sum()
+    norm = ranks.all_reduce(own) ** 0.5
+    if own**0.5 > most:
+        np.multiply(shard, most / norm, out=shard)
+    return norm
+
+
+@wrong("global_clip", says="scaled where the squared norm is above `most`: the norm of the whole gradient decides")
+def clip_where_the_square_is_long(shard, most, ranks):
+    total = ranks.all_reduce((shard.astype(np.float64) ** 2).sum())
+    norm = np.sqrt(total)
+    if total > most:
+        shard *= most / norm
+    return norm

@@ -535,3 +535,24 @@ def first_round_of_one(model, prompt, n, width):
             found += [(text + [i], total + p[i]) for i in range(len(p))]
         beam = sorted(found, key=lambda x: -x[1])[: width if step else 1]
     return beam[0]
+
+
+@wrong(
+    "top_p", says="at least (1 - share) times the best one's probability, a kind of min-p: the share is of their sum"
+)
+def top_p_by_a_part_of_the_best(p, share):
+    kept = p * (p >= (1 - share) * p.max())
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="as many candidates as `share` times the number of")
+def top_p_of_the_number_of_candidates(p, share):
+    n = max(1, int(np.ceil(share * len(p))))
+    kept = np.where(p >= np.sort(p)[-n], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="at least `share` times the mean probability: the share is of their sum")
+def top_p_by_the_mean(p, share):
+    kept = np.where(p < share * p.mean(), 0.0, p)
+    return kept / kept.sum()

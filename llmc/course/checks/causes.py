@@ -13,12 +13,13 @@ from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
-from llmc.course.checks import between_threads, digits, evidence, origins, text
+from llmc.course.checks import between_threads, digits, evidence, narrow_types, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
 from llmc.course.checks.influence import influences
 from llmc.course.checks.left_over import left_over as of_quotients
+from llmc.course.checks.left_over import with_threads
 from llmc.course.checks.silence import silent_libraries
 from llmc.course.mutants.kept import growing, kept_between, remembered
 from llmc.course.mutants.learners import learners
@@ -27,7 +28,7 @@ from llmc.course.mutants.private import glossary as glossary_of
 from llmc.course.mutants.recognise import order_of_error, recognised
 from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.results import mistaken_for, others, place_of
-from llmc.course.mutants.search import Found, change_that_gives
+from llmc.course.mutants.search import Found, change_that_gives, with_copies
 from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.steps import step_in_place
 from llmc.course.own_names import learners_names
@@ -107,21 +108,34 @@ def why_wide(got) -> str | None:
     return _of_last_call(origins.why_wide, got)
 
 
+def rounded_by_type(name, got, target) -> str | None:
+    """A sentence if `got` would be `target` without a narrow type in the learner's text, np.float32 say; or None."""
+    return _of_last_call(lambda answer, last, k: narrow_types.rounded_by_type(name, answer, last, k, target), got)
+
+
 def left_over(got, wrong) -> str | None:
-    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over."""
-    return _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
+    """A sentence if those entries of `got` are wrong that a quotient of the learner's, rounded down, leaves over.
+
+    got: of the last call, or what it gives with three threads.
+    """
+    said = _of_last_call(lambda answer, last, k: of_quotients(answer, last, wrong), got)
+    return said or _of_last_call(lambda answer, last, k: of_quotients(with_threads(answer), last, wrong), got, None)
 
 
-def _of_last_call(explain, got):
+def _of_last_call(explain, got, *other):
     """explain(the learner's function as a program, its last call, which of that call's outputs `got` is); or None.
 
     None outside of a check, for a call too large to be kept, and where the function cannot be run again.
+    other: what explain is given where `got` is none of them.
     """
     check, last = looked_into(), evidence.last_call()
     if check is None or last is None:
         return None
     k = next((k for k, mine in enumerate(last.outputs) if mine is got or evidence.may_be(mine, got)), None)
-    if k is None:
+    if k is None and np.ndim(got) == 0:  # a number: the only one that equals it
+        equal = [k for k, mine in enumerate(last.outputs) if np.ndim(mine) == 0 and mine == got]
+        k = equal[0] if len(equal) == 1 and np.isfinite(got) else None
+    if k is None and not other:
         return None
     with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
         answer = learners(check.function)
@@ -160,7 +174,7 @@ def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
                 return f"your function gives the right {what} when it is called for the first time: {REMAINS}"
             more = check.rehearsed(solution.function(time.thread_time() + solution.seconds)) if answer else []
             given = [arguments for arguments, _ in wrong_first] + [replay.arguments for replay in more]
-            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same)
+            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same, with_copies)
         if mended:
             return f"your function gives the right {what} {mended}"
         with learners_names():

@@ -27,7 +27,9 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
         where = f"{theirs}{_in_its_place(theirs)}"
-        return [*first, f"The mistake is in {where}: all else is right. Our solution has {there}.", *causes.remarks()]
+        same = theirs.split("`")[:2] == there.split("`")[:2]  # the text does not show what is wrong with it
+        ours = "the same term, but in another place, or with other numbers in it" if same else there
+        return [*first, f"The mistake is in {where}: all else is right. Our solution has {ours}.", *causes.remarks()]
     if found.ours and found.yours:
         meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
         if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same

@@ -10,6 +10,7 @@ Whatever a message says of the cause rests on evidence of this run. What nobody 
 import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
+from llmc.course.checks.beside import digits_apart
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.curve import COARSE, ENDS
 from llmc.course.checks.explain import WrongAnswer, stopped
@@ -205,6 +206,11 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     if slices and AGAIN in slices[0]:
         return [f"{case.name} has wrong values.", *slices]
     sentence = diagnose(case, EXACT)
+    rounded = (
+        None if sentence else causes.rounded_by_type(case.name, got, (expected + start).astype(np.asarray(got).dtype))
+    )
+    if rounded:
+        return [f"{case.name} has wrong values.", stopped(rounded)]
     found = causes.found(got, expected, start)
 
     def inexact():
@@ -283,15 +289,16 @@ def _absent() -> list[str]:
 def _numbers(got, expected, wrong, allowed):
     """How many entries are wrong, the first of them, and the largest errors."""
     if wrong.ndim == 0:
-        texts = ((f"{expected:.{digits}g}", f"{got:.{digits}g}") for digits in (7, 10, 13, 17))
-        right, mine = next((pair for pair in texts if pair[0] != pair[1]), (expected, got))
-        yield f"expected {right}, got {mine} (allowed error: {float(allowed):.1g})"
+        digits = digits_apart([(expected, got)])
+        yield f"expected {expected:.{digits}g}, got {got:.{digits}g} (allowed error: {float(allowed):.1g})"
         return
     yield f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"
-    yield f"    {'index':<14}{'expected':>16}{'got':>16}"
-    for index in np.argwhere(wrong)[:ROWS]:
-        at = tuple(int(i) for i in index)
-        yield f"    {str(list(at)):<14}{expected[at]:>16.7g}{got[at]:>16.7g}"
+    places = [tuple(int(i) for i in index) for index in np.argwhere(wrong)[:ROWS]]
+    digits = digits_apart([(expected[at], got[at]) for at in places])
+    wide = 9 + digits  # 16 for seven digits
+    yield f"    {'index':<14}{'expected':>{wide}}{'got':>{wide}}"
+    for at in places:
+        yield f"    {str(list(at)):<14}{expected[at]:>{wide}.{digits}g}{got[at]:>{wide}.{digits}g}"
     with np.errstate(invalid="ignore"):  # inf - inf, where both should be infinite
         error = np.nan_to_num(np.abs(got - expected), nan=0.0, posinf=np.inf)
     finite = np.abs(expected[np.isfinite(expected)])

@@ -39,9 +39,11 @@ class Containers:
         if id(old) in self.buffers:
             how = f"write into the array that is there, with `{place}[...] = …`"
             raise WrongAnswer(f"your code put a new array into `{place}`, where the caller does not look: {how}.")
+        was, now = describe(old), describe(new)
+        became = f"{now} after it" if now != was else "another one after it"
         raise WrongAnswer(
-            f"your code changed `{where}`, which was given to it: `{place}` was {describe(old)} before the call, "
-            f"and is {describe(new)} after it. {self._make(where)}."
+            f"your code changed `{where}`, which was given to it: `{place}` was {was} before the call, "
+            f"and is {became}. {self._make(where)}."
         )
 
     def _make(self, where):

@@ -19,9 +19,10 @@ def no_race(watch):
         shared = (
             f" All turns share `{race.array}`, which is made outside of the loop: make scratch memory inside of it."
         )
+        overlap = f" {race.overlap}." if race.overlap else ""
         raise WrongAnswer(
             f"a race: {race}. Numba may run both at the same time, and then one of the two is lost."
-            f"{shared * (race.own and race.array.isidentifier())}\n→ Where to look: {RACE}."
+            f"{shared * (race.own and race.array.isidentifier())}{overlap}\n→ Where to look: {RACE}."
         )
 
 

@@ -7,6 +7,8 @@ more than there are parts.
 
 import numpy as np
 
+from llmc.course.checks.beside import digits_apart
+
 SURE = 3  # numbers more than there are parts
 SMALL = 1e-6  # of the numbers: what may remain unexplained
 
@@ -31,14 +33,11 @@ def as_a_sum(what, got, expected, parts) -> str | None:
     if mine is None or right is None or np.allclose(mine, right, rtol=1e-4, atol=1e-6):
         return None
     wrong = [name for name, a, b in zip(parts, mine, right) if not np.isclose(a, b, rtol=1e-4, atol=1e-6)]
-    told = f"{what} is {_sum(parts, mine)}, and should be {_sum(parts, right)}"
+    digits = digits_apart([(a, b) for name, a, b in zip(parts, mine, right) if name in wrong], 4)
+    told = f"{what} is {_sum(parts, mine, digits)}, and should be {_sum(parts, right, digits)}"
     return told if len(wrong) == len(parts) > 1 else f"{told}: look at {' and '.join(wrong)}"
 
 
-def _sum(names, numbers) -> str:
-    parts = [f"{_number(k)} · {name}" for name, k in zip(names, numbers) if abs(k) > 1e-7]
+def _sum(names, numbers, digits) -> str:
+    parts = [f"{k:.{digits}g} · {name}" for name, k in zip(names, numbers) if abs(k) > 1e-7]
     return " + ".join(parts).replace("+ -", "− ") or "nothing"
-
-
-def _number(value) -> str:
-    return f"{value:.4g}"

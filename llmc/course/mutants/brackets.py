@@ -1,10 +1,13 @@
-"""Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, a + (b & c) as a + b & c."""
+"""Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, f(a) + b as f(a + b), a + (b & c) as
+a + b & c.
+"""
 
 import ast
 
 from llmc.course.mutants.places import quoted
 
 PRODUCT = (ast.Mult, ast.Div, ast.MatMult)
+MODULES = {"np", "math"}
 BITS = (ast.BitAnd, ast.BitOr, ast.LShift, ast.RShift)  # which Python evaluates after + and -
 
 
@@ -18,6 +21,7 @@ def changed(place):
         yield from _lost(node)
     elif _is(node, (ast.Add, ast.Sub)):
         yield from _gained(node)
+        yield from _inside(place)
     elif _is(node, ast.Pow):
         yield from _outside(node, node.left, lambda term: ast.BinOp(term, ast.Pow(), node.right))
     elif isinstance(node, ast.Call) and len(node.args) == 1:
@@ -134,6 +138,36 @@ def _gained(node):
             if len(terms) > 1 and rest[0][0] > 0:
                 new = ast.BinOp(term, ast.Mult(), sum_of(rest))
                 yield 2, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def _inside(place):
+    """f(a + b) for f(a) + b, and (a + b) @ w for a @ w + b: the brackets span too much. Only of a whole sum."""
+    node, terms = place.node, terms_of(place.node)
+    if _is(place.owner, (ast.Add, ast.Sub)) and place.field == "left":
+        return
+    for k, (_, term) in enumerate(terms):
+        for inner, around in _brackets(term):
+            whole = sum_of([(s, inner if m == k else t) for m, (s, t) in enumerate(terms)])
+            new = around(whole)
+            yield 2, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def _brackets(term):
+    """(what stands in its brackets, the term with something else there) of `f(a)`, `a.sum(0)`, `a ** 2`, `a @ w`."""
+    if _is(term, (ast.Pow, ast.MatMult)):
+        yield term.left, lambda inner: ast.BinOp(inner, term.op, term.right)
+    if _is(term, (ast.MatMult,)):
+        yield term.right, lambda inner: ast.BinOp(term.left, term.op, inner)
+    if isinstance(term, ast.Call) and isinstance(term.func, ast.Attribute) and not term.args[1:]:
+        module = isinstance(term.func.value, ast.Name) and term.func.value.id in MODULES
+        if not module:
+            method = term.func.attr
+            yield (
+                term.func.value,
+                lambda inner: ast.Call(ast.Attribute(inner, method, ast.Load()), term.args, term.keywords),
+            )
+        elif term.args:
+            yield term.args[0], lambda inner: ast.Call(term.func, [inner], term.keywords)
 
 
 def _outside(node, argument, function):

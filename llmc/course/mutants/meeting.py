@@ -11,6 +11,8 @@ from llmc.course.mutants.python_source import likely
 
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
+ALIKE = 1e-9  # relative differences of sizes that are the same but for rounding
+BARE = re.compile(r"without the \w+ `[\d.e+-]+` ")
 ONLY_A_NAME = re.compile(r"with = in place of .= in (`(\w+) .= .*`)")  # not x[...] += …, which writes
 
 
@@ -35,20 +37,43 @@ def meeting(search, answer) -> Found | None:
     unwritten = _unwritten(search)
     ours = list(_plain(search.made(search.solution, likely, search.end()), unwritten))
     keys = np.array([array.ravel() @ weights for _, array in ours])
-    best, least = None, np.inf
+    found, least = [], np.inf  # (words, Found) of changes that are as small
     for words, array in _plain(search.made(answer, likely, search.end()), unwritten):
         near, size = SHARE[search.dtype] * np.abs(array).sum(), np.abs(array - search.target).max()
-        if size < least and not search.explains(array):
+        if size < least * (1 + ALIKE) and not search.explains(array):
             for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
                 mine, its = ours[k]
-                if words != mine and search.explains(its, array) and _elsewhere(search, mine, answer):
+                another = words != mine or words.startswith("without the term")  # which may stand elsewhere
+                if another and search.explains(its, array) and _elsewhere(search, mine, answer):
                     yours = search.placed(_said(words, answer.tree), answer)
-                    best, least = Found(_said(mine, search.solution.tree), yours), size
-                    first = words
+                    found = [] if size < least * (1 - ALIKE) else found
+                    found.append((words, Found(_said(mine, search.solution.tree), yours)))
+                    least = min(least, size)
                     break
-    if best is None or best.yours.startswith("without") and best.ours.startswith("without"):
-        return best  # where both lack a piece, that piece is the mistake
+    if not found:
+        return None
+    first, best = found[0]
+    if best.yours.startswith("without") and best.ours.startswith("without"):
+        return _one_piece([each for _, each in found])  # where both lack a piece, that piece is the mistake
     return _both(search, answer, first, best.yours) or best
+
+
+def _one_piece(found) -> Found | None:
+    """Of several pieces of the learner's function, any of which may be the mistake: one that our solution has, too.
+
+    `d` in `(d + d * (1 - h)) @ w` adds as much as the 1: nobody knows which of them stands in the wrong place, unless
+    our solution has it in another. A bare number is hardly the one of them.
+    """
+    if len(found) == 1:
+        return found[0]
+    named = [each for each in found if not BARE.match(each.yours)]
+    alike = [each for each in named if _quotation(each.yours) == _quotation(each.ours)]
+    return alike[0] if alike else named[0] if len(named) == 1 else None
+
+
+def _quotation(words) -> str:
+    """The first piece of source that these words quote."""
+    return words.split("`")[1] if "`" in words else ""
 
 
 def _both(search, answer, first, said) -> Found | None:

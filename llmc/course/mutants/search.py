@@ -64,14 +64,14 @@ def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
     return None
 
 
-def change_that_gives(program, calls, same=operator.eq) -> str | None:
+def change_that_gives(program, calls, same=operator.eq, several=mutants) -> str | None:
     """Words of the first single change of a program with which each call gives what stands beside it; None without one.
 
     program: a Solution, or `learners` of a function. calls: [(arguments, what the function should return)]. same(a, b):
-    are two of these the same?
+    are two of these the same? several: which changes are made.
     """
     end, lines = time.thread_time() + program.seconds, ast.unparse(program.tree).splitlines()
-    with closing(mutants(program.tree, program.more)) as changes:
+    with closing(several(program.tree, program.more)) as changes:
         for words in changes:
             if time.thread_time() > end:
                 return None
@@ -96,6 +96,12 @@ def placed(words, lines, tree) -> str:
         return words
     line = next((mine for mine, new in zip(lines, now.splitlines()) if mine != new), "").strip()
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
+
+
+def with_copies(tree, more):
+    """Words for each change of `mutants`, and for copies of what is kept and changes afterwards."""
+    yield from copies(tree)
+    yield from mutants(tree, more)
 
 
 def quick(tree, more):

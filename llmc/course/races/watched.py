@@ -4,18 +4,21 @@
 """
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from llmc.course.races.overlap import shared_index
+
 NOBODY, SEVERAL = -1, -2
+MANY = 64  # turns of a loop, of which it is noted what each of them wrote
 
 
 @dataclass(frozen=True)
 class Race:
     """Two turns of a loop that touch one number. array: its name · how: "write" or "read and write".
 
-    own: did the function make that array, outside of the loop?
+    own: did the function make that array, outside of the loop? overlap: a sentence on ranges of the turns that overlap.
     """
 
     array: str
@@ -24,6 +27,8 @@ class Race:
     second: int
     how: str
     own: bool = False
+    overlap: str = ""
+    number: int = 0  # of the array in the notes
 
     def __str__(self):
         at = ", ".join(map(str, self.index))
@@ -54,6 +59,7 @@ class Notes:
         self.by_thread = False  # turns of one thread run one after the other, so they cannot race
         self.workers = set()  # threads that have touched an array in this loop
         self.arrays = []  # (name, shape, turns that wrote (n,), that read (n,)) of each
+        self.written = {}  # {number of an array: {turn: True where it wrote (n,)}}
 
     def watched(self, array, name=""):
         """A copy of the array that reports to these notes."""
@@ -77,6 +83,7 @@ class Notes:
                 yield i
         finally:
             self.turn = self.thread = None
+            self._explain_overlaps()
             self.watch.threads = max(self.watch.threads, len(self.workers))
             self.workers.clear()
             for _, _, wrote, read in self.arrays:
@@ -101,6 +108,18 @@ class Notes:
             self._meet(number, ids, wrote, "write")
             self._meet(number, ids, read, "read and write")
             wrote[ids] = self.turn
+            if self.turn < MANY:
+                self.written.setdefault(number, {}).setdefault(self.turn, np.zeros(wrote.size, bool))[ids] = True
+
+    def _explain_overlaps(self):
+        """Of the loop that ends, and of the races that it has."""
+        for k, race in enumerate(self.watch.races):
+            turns = self.written.get(race.number, {})
+            if not race.overlap and len(turns) < MANY:
+                shape = self.arrays[race.number][1]
+                said = shared_index({turn: where.reshape(shape) for turn, where in turns.items()})
+                self.watch.races[k] = replace(race, overlap=said)
+        self.written.clear()
 
     def _meet(self, number, ids, who, how):
         """Note a race if another turn has been there."""
@@ -112,7 +131,8 @@ class Notes:
         own, name = not name, name or (_name_of(number) if others.size else "")
         if others.size and all(race.array != name for race in self.watch.races):
             index = tuple(int(i) for i in np.unravel_index(others[0], shape))
-            self.watch.races.append(Race(name, index, max(int(who[others[0]]), 0), self.turn, how, own))
+            first = max(int(who[others[0]]), 0)
+            self.watch.races.append(Race(name, index, first, self.turn, how, own, number=number))
 
 
 class Watched(np.ndarray):

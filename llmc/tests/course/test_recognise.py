@@ -134,6 +134,49 @@ def test_a_wrong_piece_is_placed_opposite_to_the_right_one():
     assert any(yours in told and ours in told for yours, ours in pairs)
 
 
+def stream(dout, x, w, both):
+    """`residual_stream_backward` with both(d, slope, w) for what a block passes on."""
+    d = [dout]
+    for k in reversed(range(len(x))):
+        h = np.tanh(x[k] @ w[k].T)
+        d.insert(0, both(d[0], 1 - h * h, w[k]))
+    return np.array(d)
+
+
+def of_the_stream(function):
+    """The message about it of a check that knows no mistake by name."""
+    with pytest.raises(WrongAnswer) as caught, check("residual_stream_backward") as c:
+        dout, x, w = c.random(5, 3), c.random(4, 5, 3), c.random(4, 3, 3)
+        d = c.call(function, dout, x, w)
+        compare("d", d, stream(dout, x, w, lambda d, slope, w: d + (d * slope) @ w))
+    return str(caught.value)
+
+
+def test_a_bracket_that_spans_too_much():
+    told = of_the_stream(lambda *args: stream(*args, lambda d, slope, w: (d + d * slope) @ w))
+    assert "that our solution gives with `(d[k + 1] + dh) @ w[k]` in place of `d[k + 1] + dh @ w[k]`." in told
+
+
+def too_much_in_the_brackets(dout, x, w):
+    d = np.empty((len(x) + 1, *dout.shape))
+    d[-1] = dout
+    for k in reversed(range(len(x))):
+        h = np.tanh(x[k] @ w[k].T)
+        both = d[k + 1] + d[k + 1] * (1 - h * h)
+        d[k] = both @ w[k]
+    return d
+
+
+def test_no_piece_is_blamed_that_another_may_stand_for(monkeypatch):
+    monkeypatch.setattr("llmc.course.mutants.brackets._brackets", lambda term: ())  # as if we knew no such change
+    told = of_the_stream(too_much_in_the_brackets)
+    assert "the term `1`" not in told
+    assert (
+        "The mistake is in the term `d[k + 1]`, in the line `both = d[k + 1] + d[k + 1] * (1 - h * h)`, in its" in told
+    )
+    assert "all else is right. Our solution has the same term, but in another place, or with other numbers in" in told
+
+
 CELL = """
 with check("layernorm_backward") as c:
     for spread in (1.0, 30.0):

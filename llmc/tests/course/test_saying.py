@@ -2,18 +2,22 @@
 
 import ast
 import linecache
+import math
 
 import numpy as np
 import pytest
+from numba import get_num_threads
 
+from llmc.course.checks.beside import digits_apart, first_difference
 from llmc.course.checks.influence import influences
 from llmc.course.checks.largest import largest_arrays
-from llmc.course.checks.left_over import left_over
+from llmc.course.checks.left_over import left_over, with_threads
 from llmc.course.checks.period import said_of_overlap
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.outdated import from_0
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.search import quick
+from llmc.course.races.overlap import shared_index
 
 CASES = {  # a text that one of the changes makes of the answer
     "s = s * f + x": "for x in xs:\n    s = s + x\n    t = t * f + x\nreturn s, t",
@@ -57,7 +61,7 @@ def answer_of(text):
     """The function of that text, as if typed into a cell."""
     name = f"<saying {hash(text)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    names = {"np": np, "__name__": "__main__"}
+    names = {"np": np, "math": math, "get_num_threads": get_num_threads, "__name__": "__main__"}
     exec(compile(text, name, "exec"), names)
     return names["answer"]
 
@@ -111,3 +115,45 @@ def test_inputs_are_named_that_a_number_wrongly_depends_on(mine, words):
     x, w = np.random.default_rng(0).random((3, 4)), np.arange(1.0, 5)
     call = Replay.of((x, w), {})
     assert influences(mine, lambda x, w: w * (x - x.mean(axis=1, keepdims=True)), call, 0, 1) == words
+
+
+@pytest.mark.parametrize("share", ["n // parts", "int(n / parts)", "math.floor(n / parts)", "round(n / parts)"])
+def test_a_share_that_is_rounded_down(share):
+    text = "def answer(xs):\n    n, parts = len(xs), get_num_threads()\n    share = " + share
+    text += "\n    out = np.zeros(n)\n    out[: share * parts] = xs[: share * parts]\n    return out\n"
+    answer = with_threads(learners(answer_of(text)))
+    for n, left in ((10, 1), (13, 1), (12, 0)):
+        xs = np.arange(1.0, n + 1)
+        out = answer.function(np.inf)(xs)
+        said = left_over(answer, Replay((xs,), {}), out != xs)
+        assert said == (
+            f"`{share}` is {n // 3}, rounded down: the last one is left over, of {n} = 3 · {n // 3} + 1"
+            if left
+            else None
+        )
+
+
+def test_ranges_of_turns_that_overlap():
+    def wrote(*ranges):
+        return {turn: np.isin(np.arange(6), range(*each)) * np.ones((2, 1), bool) for turn, each in enumerate(ranges)}
+
+    said = shared_index(wrote((0, 3), (2, 5), (4, 6)))
+    assert (
+        said == "Along axis 1, turn 0 writes 0 … 2 and turn 1 writes 2 … 4: index 2 should belong to one of them alone"
+    )
+    assert "indices 1 … 2 should" in shared_index(wrote((0, 3), (1, 6)))
+    assert not shared_index(wrote((0, 3), (3, 6))) and not shared_index(wrote((0, 6), (0, 6)))
+    assert not shared_index(wrote((0, 3), (0, 4))) and not shared_index(wrote((2, 5), (0, 3)))
+
+
+def test_lists_beside_each_other_are_shown_where_they_differ():
+    assert first_difference([0, 3, 7, 11, 15], range(0, 20, 4)) == ("0, 3, 7, 11, …", "0, 4, 8, 12, …")
+    late = first_difference([0, 4, 8, 12, 15, 19, 23], range(0, 28, 4))
+    assert late == ("…, 12, 15, 19, 23", "…, 12, 16, 20, 24")
+    assert first_difference([0, 4, 8, 12, 16], range(0, 24, 4)) == ("…, 16", "…, 16, 20")
+
+
+def test_numbers_beside_each_other_have_digits_that_tell_them_apart():
+    assert digits_apart([(1.0, 2.0)]) == 7
+    assert digits_apart([(1.0, 2.0), (1.0, 1 + 1e-8)]) == 10
+    assert digits_apart([(1.0, 1 + 2**-52), (0.0, 0.0)], 4) == 17

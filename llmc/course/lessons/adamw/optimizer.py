@@ -289,8 +289,9 @@ def clip(grads, max_norm):
 
 def norm_mistakes(grads, max_norm) -> dict:
     """Known wrong norms (floats)."""
-    each = [float(np.linalg.norm(g.astype(np.float64))) for g in grads]
-    flat = np.concatenate([g.astype(np.float64).reshape(-1) for g in grads])  # (n,)
+    wide = [g.astype(np.float64) for g in grads]
+    each = [float(np.linalg.norm(g)) for g in wide]
+    flat = np.concatenate([g.reshape(-1) for g in wide])  # (n,)
     right = float(np.linalg.norm(flat))
     clipped = clip(grads, max_norm)[0]
     wrong = {
@@ -307,8 +308,37 @@ def norm_mistakes(grads, max_norm) -> dict:
         "the norm plus 1e-6: that small number belongs in the denominator alone": right + 1e-6,
         "max_norm": max_norm,
         "the factor; return the norm": min(1.0, max_norm / (right + 1e-6)),
+        "the root of the sum of the arrays' norms: add up their squares": sum(each) ** 0.5,
+        "the root of the sum of the absolute entries: square them": float(np.abs(flat).sum()) ** 0.5,
+        "the root of the sum of the arrays' MEAN squares: add up all squares": sum(np.mean(g**2) for g in wide) ** 0.5,
+        "the norm of the arrays' sums: square each entry before you add": float(
+            np.linalg.norm([g.sum() for g in wide])
+        ),
     }
+    wrong |= {words: norm for words, norm in _of_matrix_norms(wide).items() if not np.isclose(norm, right, rtol=1e-6)}
     return _at(CLIP, wrong)
+
+
+MATRIX_NORMS = {  # what np.linalg.norm(matrix, …) gives
+    2: "spectral norms, the largest singular value of a matrix, which np.linalg.norm(g, 2) gives",
+    "nuc": "nuclear norms, the sum of the singular values of a matrix",
+    1: "largest column sums, which np.linalg.norm(g, 1) gives for a matrix",
+    np.inf: "largest row sums, which np.linalg.norm(g, np.inf) gives for a matrix",
+}
+
+
+def _of_matrix_norms(grads) -> dict:
+    """{words: the norm} made of other norms of the arrays, as matrices (first axis, others) or (others, last axis)."""
+    found = {}
+    for order, words in MATRIX_NORMS.items():
+        for last in (False, True):
+            shapes = [(-1, g.shape[-1]) if last and g.ndim > 1 else (len(g), -1) for g in grads]
+            each = [np.linalg.norm(g.reshape(shape), order) for g, shape in zip(grads, shapes)]
+            for what, norm in {"the norm of": float(np.linalg.norm(each)), "the sum of": float(sum(each))}.items():
+                if not any(np.isclose(norm, other) for other in found.values()):
+                    shape = ", reshaped to (-1, its last axis)" * last
+                    found[f"{what} the arrays' {words}{shape}: take the root of the sum of all squares"] = norm
+    return found
 
 
 def clip_mistakes(grads, max_norm, k) -> dict:

@@ -233,8 +233,26 @@ def explain_clipped(norm, shard, before, shards, most, rank):
                 before * min(1.0, most / len(shards) / total) if total else before
             ),
         }
+        wrongs |= _decided_by_others(before, most, total)
     alike = {
         words: (wrong, QUIET) for words, wrong in wrongs.items() if not np.allclose(wrong, right, rtol=1e-5, atol=0)
     }
     largest = float(np.abs(right).max(initial=0.0))
     compare(f"the shard of rank {rank}", shard, right, 1e-5, 1e-6 * largest, known=alike, look=QUIET)
+
+
+def _decided_by_others(before, most, total) -> dict:
+    """{words: the shard (k,)} scaled by the right factor, but where another number than the norm is above most."""
+    own = squares(before)
+    numbers = {
+        "this rank's own norm": own**0.5,
+        "this rank's own sum of squares": own,
+        "the squared norm": total**2,
+        "the largest of this rank's numbers": float(np.abs(before).max(initial=0.0)),
+    }
+    return {
+        f"the gradient scaled where {what} is above `most`: the norm of the whole gradient decides": (
+            before * (most / total) if number > most and total else before
+        )
+        for what, number in numbers.items()
+    }

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from llmc.course.checks.beside import digits_apart
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import COST, RING
@@ -94,7 +95,8 @@ def _wrong_message(got, right, t, arrays, rank, messages, sums):
     if np.allclose(got, right, rtol=1e-5, atol=1e-5):
         return f"chunk {k} with other last bits: add what comes to what is there, in {right.dtype}"
     at = int(np.argmax(got != right))
-    numbers = f"its number {at} is {got[at]:.6g}, and should be {right[at]:.6g}"
+    digits = digits_apart([(got[at], right[at])], 6)
+    numbers = f"its number {at} is {got[at]:.{digits}g}, and should be {right[at]:.{digits}g}"
     whose = "the sum of all ranks" if np.array_equal(right, np.array_split(sums, world)[k]) else "the sum so far"
     return f"wrong numbers as chunk {k}, which should hold {whose}: {numbers}"
 

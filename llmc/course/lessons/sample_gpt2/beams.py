@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 
+from llmc.course.checks.beside import digits_apart
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import describe
@@ -97,7 +98,9 @@ def explain(found, model, prompt, n, width, function=None):
         return _explain_tokens(tokens, right, best, model, prompt, n, width, function) + where
     if not _close(total, best):
         about = _about(total, best, width, model, prompt, right)
-        return f"the tokens are right; their log-probability is {best:.6g}, not {_shown(total)}{about}.{where}"
+        digits = digits_apart([(best, total)], 6) if isinstance(total, float) else 6
+        said = f"the tokens are right; their log-probability is {best:.{digits}g}, not {_shown(total, digits)}"
+        return f"{said}{about}.{where}"
     return None
 
 
@@ -137,8 +140,8 @@ def _close(got, number) -> bool:
     return isinstance(got, int | float | np.floating) and bool(np.isclose(got, number, rtol=1e-9, atol=0))
 
 
-def _shown(total) -> str:
-    return f"{float(total):.6g}" if isinstance(total, int | float | np.floating) else describe(total)
+def _shown(total, digits) -> str:
+    return f"{float(total):.{digits}g}" if isinstance(total, int | float | np.floating) else describe(total)
 
 
 def _about(total, best, width, model, prompt, right):

@@ -103,10 +103,31 @@ def mistakes(p, share) -> dict:
             p, p >= 1 - share
         ),
         "a softmax of the probabilities that are kept: divide them by their sum": e / e.sum(),
+        **{said: _scaled(p, which) for said, which in _without_a_sum(p, share).items()},
         "the reference scaled by the share instead of the sum that is kept": np.where(right, p, 0.0) / share,
         "the candidates that are cut off": _scaled(p, ~right),
     }
     return {said: (array, TOP_P) for said, array in wrong.items()}
+
+
+def _without_a_sum(p, share) -> dict:
+    """{words: which (V,) are kept} by rules about single probabilities, or about the number of them."""
+    best, even = p.max(), 1 / p.size
+    edges = {
+        "(1 - share) times the best one's probability, a kind of min-p": (1 - share) * best,
+        "`share` times the mean probability": share * even,
+        "1 - share times the mean probability": (1 - share) * even,
+    }
+    why = "the share is of their sum"
+    found = {f"the candidates with at least {what}: {why}": p >= edge for what, edge in edges.items()}
+    ranked = np.sort(p)[::-1]
+    for what, several in (("all candidates", p.size), ("those with a probability above 0", np.count_nonzero(p))):
+        for rounded, n in (("down", np.floor), ("up", np.ceil), ("to the nearest", np.rint)):
+            n = int(n(share * several))
+            which = p >= ranked[n - 1] if n else np.zeros(p.shape, bool)
+            told = f"`share` times the number of {what}, rounded {rounded}"
+            found[f"as many candidates as {told}: the share is of the sum of probabilities"] = which
+    return found
 
 
 def why(found, p, share):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.beside import first_difference
 from llmc.course.checks.contrast import outcome, told_apart
 from llmc.course.checks.explain import WrongAnswer, describe
 
@@ -287,17 +288,15 @@ def where_read(array, case, later):
         if (places < 0).any() or len(first) < len(tokens):  # numbers that are no tokens, or tokens that are there twice
             return None
         if (places == begins[:, None] + np.arange(T)).all():
-            rows = f"the rows of {'xy'[later]} begin at the tokens {_some(begins)} of the file (from 0)"
-            return f"{rows}, and should begin at {_some(right)}"
-        row = f"the first row of {'xy'[later]} holds the tokens {_some(places[0])} of the file (from 0)"
+            yours, ours = first_difference(begins, right)
+            rows = f"the rows of {'xy'[later]} begin at the tokens {yours} of the file (from 0)"
+            return f"{rows}, and should begin at {ours}"
+        torn = next(row for row in places if (np.diff(row) != 1).any())
+        shown, _ = first_difference(torn, torn[0] + np.arange(T))
+        row = f"a row of {'xy'[later]} holds the tokens {shown} of the file (from 0)"
         return f"{row}: {T} that follow one another are expected"
 
     return look
-
-
-def _some(numbers) -> str:
-    """The first few of them."""
-    return ", ".join(map(str, numbers[:4])) + ", …" * (len(numbers) > 4)
 
 
 def likely_mistakes(cases, batches) -> dict:

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from llmc.course.checks.beside import first_difference
 from llmc.course.checks.weights import as_a_sum
 from llmc.course.lessons.training_loop.steps import bigram_loss, validation
 from llmc.course.own_names import learners_names
@@ -68,7 +69,7 @@ def _rows(fed):
     for x, _ in fed:
         for row in x:
             if (np.diff(row) != 1).any():
-                shown = ", ".join(map(str, row[:MOST])) + ", …" * (len(row) > MOST)
+                shown, _ = first_difference(row, row[0] + np.arange(len(row)), MOST)
                 order = "a row should hold tokens that follow one another, as reshape(rows, T) makes it"
                 return f"a row that the model gets holds the tokens of the places {shown} of the text: {order}"
     return None
@@ -112,7 +113,8 @@ def _begins(fed, n, T):
     right = list(range(0, n, T))
     if begins == right:
         return None
-    return f"the rows that the model gets begin at the places {_some(begins)} of the text, and should at {_some(right)}"
+    yours, ours = first_difference(begins, right, MOST)
+    return f"the rows that the model gets begin at the places {yours} of the text, and should at {ours}"
 
 
 def _weights(runs, tokens, lengths):
