@@ -9,7 +9,7 @@ import ast
 from llmc.course.checks.copies import root_name
 from llmc.course.mutants.places import quoted
 
-LETTERS = "ijlmno"
+LETTERS = "ijklmo"
 
 
 def lost_in_a_loop(tree, name, ndim, in_a_list=False) -> str | None:
@@ -50,7 +50,7 @@ def _said(line, changed, name, ndim, axes, in_a_list) -> str:
         )
     sign = line.op if isinstance(line, ast.AugAssign) else None
     short = ast.unparse(ast.AugAssign(ast.Name("x"), sign, ast.Name("y")))[2:-2] if sign else "="
-    entry = f"{name}{'[k]' * in_a_list}[{', '.join(LETTERS[:ndim])}]"
+    entry = f"{name}{'[n]' * in_a_list}[{', '.join(LETTERS[:ndim])}]"
     return (
         f"{quoted(line)} changes the number `{changed}` alone, a copy of an entry of `{name}`: write into the array, "
         f"with `{entry} {short} …`."

@@ -42,7 +42,7 @@ def test_a_row_given_to_a_new_array_is_lost(body, words):
 
 
 def test_a_list_of_arrays_is_gone_through_as_well():
-    assert "with `w[k][i] *= …`" in said("for g in w:\n  for a in g:\n   a *= 2", 1, in_a_list=True)
+    assert "with `w[n][i] *= …`" in said("for g in w:\n  for a in g:\n   a *= 2", 1, in_a_list=True)
 
 
 @pytest.mark.parametrize("body", WRITTEN)
