@@ -807,3 +807,22 @@ def right_side_not_divided(world, sizes, seconds):
     columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, seconds, rcond=None)[0]
     return alpha, 1 / per_byte
+
+
+@wrong("fit_costs", says="the line through the smallest and the largest array alone")
+def fit_costs_from_two_sizes(world, sizes, seconds):
+    small, large = np.argmin(sizes), np.argmax(sizes)
+    a = 2 * (world - 1)
+    per_byte = (seconds[large] - seconds[small]) / (sizes[large] - sizes[small])  # of a · sizes / world
+    return (seconds[small] - per_byte * sizes[small]) / a, a / world / per_byte
+
+
+@wrong("fit_costs", says="divided by the times that the model itself gives: divide by the measured ones")
+def fit_costs_by_its_own_times(world, sizes, seconds):
+    a, model = 2 * (world - 1), seconds
+    columns = np.stack([np.full(len(sizes), float(a)), a / world * sizes], axis=1)
+    for _ in range(50):
+        A, y = columns / model[:, None], seconds / model
+        x = np.linalg.solve(A.T @ A, A.T @ y)
+        model = columns @ x
+    return x[0], 1 / x[1]
