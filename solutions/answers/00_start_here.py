@@ -625,7 +625,7 @@ def descend_from_the_second(w, dw, step):
         w[i] -= 0.5 * dw[i]
 
 
-@wrong("descend", says="not all of it: the weights whose dw is negative did not move")
+@wrong("descend", says="the weights whose dw is")
 def descend_only_down(w, dw, step):
     w -= 0.5 * np.maximum(dw, 0)
 
