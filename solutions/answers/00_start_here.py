@@ -510,7 +510,7 @@ def descend_never_moves(w, dw, step):
     w -= (step // 20) * dw
 
 
-@wrong("descend", says="not along -dw")
+@wrong("descend", says="only w[0] moved")
 def descend_only_the_first(w, dw, step):
     w[0] -= 0.3 * dw[0]
 
@@ -545,7 +545,7 @@ def causal_masks_with_a_finite_number(scores):
 _velocity = {}
 
 
-@wrong("descend", says="not along -dw")
+@wrong("descend", says="and besides by -0.1 · the dw of step 1: what an earlier call was given must not be kept")
 def descend_with_momentum(w, dw, step):
     _velocity[w.shape] = 0.5 * _velocity.get(w.shape, 0) + dw
     w -= 0.2 * _velocity[w.shape]
@@ -617,3 +617,47 @@ def causal_with_maxima_of_zeros(scores):
     with np.errstate(all="ignore"):
         e = seen * np.exp(np.where(seen, scores - top, 0))
         return e / e.sum(axis=1, keepdims=True)
+
+
+@wrong("descend", says="w moved along -dw, but not all of it: w[0] did not move")
+def descend_from_the_second(w, dw, step):
+    for i in range(1, len(w)):
+        w[i] -= 0.5 * dw[i]
+
+
+@wrong("descend", says="the weights whose dw is")
+def descend_only_down(w, dw, step):
+    w -= 0.5 * np.maximum(dw, 0)
+
+
+@wrong("descend", says="`weight -= 0.5 * slope` changes the number `weight` alone, a copy of an entry of `w`")
+def descend_the_loops_own_numbers(w, dw, step):
+    for weight, slope in zip(w, dw):
+        weight -= 0.5 * slope
+
+
+@wrong("descend", says="write into the array, with `w[i] = …`")
+def descend_a_number_taken_out(w, dw, step):
+    for k in range(len(w)):
+        weight = w[k]
+        weight = weight - 0.5 * dw[k]
+
+
+@wrong("descend", says="w moved by 0.5 · -dw, and besides by -0.005 · w: that does not belong")
+def descend_with_decay(w, dw, step):
+    w -= 0.5 * (dw + 0.01 * w)
+
+
+@wrong("descend", says="and besides by 0.01 everywhere")
+def descend_with_a_shift(w, dw, step):
+    w[:] = w - 0.5 * dw + 0.01
+
+
+@wrong("descend", says="w[i] moved by the slope dw[i + 1]")
+def descend_by_the_neighbours_slope(w, dw, step):
+    w[:-1] -= 0.5 * dw[1:]
+
+
+@wrong("descend", says="here it is 0.0714 for w[6], and 0.5 for w[0]")
+def descend_ever_shorter_along_w(w, dw, step):
+    w -= 0.5 * dw / np.arange(1, len(w) + 1)

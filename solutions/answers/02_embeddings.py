@@ -782,3 +782,34 @@ def backward_in_float32(dout, tokens, V, maxT):
         dwte[tokens[b, t]] += dout[b, t]
         dwpe[t] += dout[b, t]
     return dwte.astype(dout.dtype), dwpe.astype(dout.dtype)
+
+
+@wrong("encoder_forward", says="positions that go on counting from one sequence to the next")
+def forward_numbers_the_whole_batch(tokens, wte, wpe):
+    B, T = tokens.shape
+    return wte[tokens] + wpe[np.arange(B * T).reshape(B, T) % len(wpe)]
+
+
+@wrong("encoder_backward", says="added at n: row n has position n % T")
+def backward_numbers_the_whole_batch(dout, tokens, V, maxT):
+    rows = dout.reshape(-1, dout.shape[-1])
+    dwte, dwpe = np.zeros((V, rows.shape[1]), dout.dtype), np.zeros((maxT, rows.shape[1]), dout.dtype)
+    np.add.at(dwte, tokens.ravel(), rows)
+    np.add.at(dwpe, np.arange(len(rows)) % maxT, rows)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward_accumulate", says="added at n % maxT: row n has position n % T")
+def accumulate_numbers_the_whole_batch(dwte, dwpe, dout, tokens):
+    rows = dout.reshape(-1, dout.shape[-1])
+    np.add.at(dwpe, np.arange(len(rows)) % len(dwpe), rows)
+    np.add.at(dwte, tokens.ravel(), rows)
+
+
+@wrong("encoder_backward_accumulate", says="added at min(n, maxT - 1): row n has position n % T")
+def accumulate_never_begins_a_new_sequence(dwte, dwpe, dout, tokens):
+    n = 0
+    for b, t in np.ndindex(tokens.shape):
+        dwpe[min(n, len(dwpe) - 1)] += dout[b, t]
+        dwte[tokens[b, t]] += dout[b, t]
+        n += 1

@@ -1126,3 +1126,18 @@ def faster_with_layers_that_pass_their_arguments_on(scale=0.7978845608028654):
 
     passed_on = {name: (lambda *arguments, f=f: f(*arguments)) for name, f in given_layers.items()}
     return passed_on | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
+
+
+@wrong("count_parameters", says="With n and m exchanged inside of `linear(n, m)` the count is right")
+def count_biases_by_the_inputs(maxT, V, L, C):
+    def linear(n, m):
+        return n * (m + 1)
+
+    block = 4 * C + linear(C, 3 * C) + linear(C, C) + linear(C, 4 * C) + linear(4 * C, C)
+    return V * C + maxT * C + L * block + 2 * C
+
+
+@wrong("count_parameters", says="counted by the inputs of their layers, 7C, and not by the outputs, 9C")
+def count_biases_by_the_inputs_in_a_loop(maxT, V, L, C):
+    sizes = [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)]
+    return V * C + maxT * C + L * (4 * C + sum(i * o + i for i, o in sizes)) + 2 * C

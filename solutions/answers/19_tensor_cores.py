@@ -749,3 +749,12 @@ def totals_over_sixteen(code):
         "__shfl_xor_sync(ALL, whole, 2)",
         "__shfl_xor_sync(ALL, whole, 8)",
     )
+
+
+@wrong("tiles_of_block", says="Here the last band has 3 rows, and is numbered as if it had 8")
+def tiles_beyond_the_edge_are_left_out(block, blocks, down, across):
+    tiles = []
+    for number in range(block, (down + 7) // 8 * 8 * across, blocks):
+        band, place = divmod(number, 8 * across)
+        tiles.append((8 * band + place % 8, place // 8))
+    return [tile for tile in tiles if tile[0] < down]

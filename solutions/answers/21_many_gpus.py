@@ -825,3 +825,22 @@ def clip_where_the_square_is_long(shard, most, ranks):
     if total > most:
         shard *= most / norm
     return norm
+
+
+@wrong("fit_costs", says="the line through the smallest and the largest array alone")
+def fit_costs_from_two_sizes(world, sizes, seconds):
+    small, large = np.argmin(sizes), np.argmax(sizes)
+    a = 2 * (world - 1)
+    per_byte = (seconds[large] - seconds[small]) / (sizes[large] - sizes[small])  # of a · sizes / world
+    return (seconds[small] - per_byte * sizes[small]) / a, a / world / per_byte
+
+
+@wrong("fit_costs", says="divided by the times that the model itself gives: divide by the measured ones")
+def fit_costs_by_its_own_times(world, sizes, seconds):
+    a, model = 2 * (world - 1), seconds
+    columns = np.stack([np.full(len(sizes), float(a)), a / world * sizes], axis=1)
+    for _ in range(50):
+        A, y = columns / model[:, None], seconds / model
+        x = np.linalg.solve(A.T @ A, A.T @ y)
+        model = columns @ x
+    return x[0], 1 / x[1]

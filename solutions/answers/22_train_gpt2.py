@@ -199,6 +199,14 @@ def find_restores_the_weights_only(run, lowest, highest, steps):
     return rates, smoothed, rates[smoothed.argmin()] / 10
 
 
+@wrong("find_rate", says="they are those after the last step. A step changes the array run.W itself: keep a copy")
+def find_keeps_the_array_itself(run, lowest, highest, steps):
+    state = run.W, run.count
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), restore=False)
+    run.restore(state)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
 @wrong("find_rate", says="a run that is restored after every step")
 def find_restores_after_every_step(run, lowest, highest, steps):
     state, s, rates, smoothed = run.state(), 0.0, [], []

@@ -188,7 +188,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
             what = f"{case.name} was overwritten instead of accumulated: what it held before is lost"
             return [stopped(what), cured(case.name, found)]
         zeros = sentence == all_zero(case)
-        why = written.copied(zeros) or (written.unreached(got) if zeros else None)
+        why = written.copied(zeros) or (zeros and (written.unreached(got) or written.lost(got)))
         return [stopped(sentence), *([why] if why else []), *_absent(), *_said_new(new)]
     exchanged = causes.exchanged(case.name, got)
     if exchanged:

@@ -10,6 +10,7 @@ import textwrap
 import numpy as np
 
 from llmc.course.checks.copies import root_name
+from llmc.course.checks.loop_variables import lost_in_a_loop
 from llmc.course.mutants.places import quoted
 from llmc.course.mutants.replay import arrays_in
 
@@ -21,14 +22,14 @@ def rebound(function, replay, buffer, adds) -> str | None:
 
     replay: the call that should have written to the buffer. adds: was it to add to what the buffer held?
     """
-    name, tree = name_of(buffer, function, replay), _tree(function)
-    if name is None or tree is None:
+    given, tree = name_of(buffer, function, replay), _tree(function)
+    if given is None or tree is None:
         return None
-    if isinstance(replay.named(function)[name], list | tuple):
-        name = _each_of(tree, name)
+    in_a_list = isinstance(replay.named(function)[given], list | tuple)
+    name = _each_of(tree, given) if in_a_list else given
     line = next(_assignments(tree, name), None) if name else None
     if line is None:
-        return _view_lost(tree, name) if name else None
+        return (_view_lost(tree, name) if name else None) or lost_in_a_loop(tree, given, buffer.ndim, in_a_list)
     instead = f"{name} += …" if adds else f"{name}[...] = …"
     new = f"gives the name `{name}` to another array and leaves the caller's array alone"
     return f"{quoted(line)} {new}: write into that one, with `{instead}`."

@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.evidence import last_call, looked_into, made, may_be, of_arrays, running
 from llmc.course.checks.explain import listed
+from llmc.course.checks.loop_variables import lost_in_a_loop
 from llmc.course.checks.overwritten import arrays_of, from_zeros, remains
 from llmc.course.checks.rebound import name_of, rebound
 from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
@@ -175,6 +176,14 @@ def left_early(got) -> str | None:
     """A sentence if a `return` in a `for` loop ended the call that gave `got`; else None."""
     _, watched = _watched(got)
     return left_in_a_loop(watched) if watched else None
+
+
+def lost(got) -> str | None:
+    """A sentence if a loop changes numbers or rows of a new array in vain, so that `got`, returned, is still zero."""
+    last, watched = _watched(got)
+    k, of = (_which(last, got), len(last.outputs) - len(arrays_of(last))) if watched else (0, 0)
+    name = returned_name(watched, k, of) if k < of else None
+    return lost_in_a_loop(watched.tree, name, np.ndim(got)) if name else None
 
 
 def _watched(got):

@@ -111,6 +111,7 @@ def forward_mistakes(tokens, wte, wpe) -> dict:
         "the reference with wpe[tokens] in place of wpe[t]: a position is a place in the sequence, not a token": tokens,
         "the reference with wpe[b] in place of wpe[t]: b is the sequence, t the position": np.arange(B)[:, None],
         "the reference with positions that go on counting from one sequence to the next": counted_on,
+        "the reference with position b + t in place of t": np.arange(B)[:, None] + np.arange(T),
     }
     wrong = {
         "wte[tokens] alone: the positions are missing": (rows, PICTURE),
@@ -121,6 +122,10 @@ def forward_mistakes(tokens, wte, wpe) -> dict:
         "wte[tokens] - wpe[t]: the two rows should be added": (rows - wpe[:T], PICTURE),
         "the reference with wte[tokens - 1]: token ids start at 0": (wte[tokens - 1] + wpe[:T], GATHER),
     }
+    if B * T > maxT:
+        for text, at in {"n % maxT": counted_on % maxT, "min(n, maxT - 1)": np.minimum(counted_on, maxT - 1)}.items():
+            numbered = f"the reference with position {text}, where n = b·T + t goes on counting from one sequence to"
+            positions[f"{numbered} the next: each sequence begins at position 0"] = at
     wrong |= {text: (rows + wpe[at], PICTURE) for text, at in positions.items() if at.max() < maxT}
     return {"out": wrong}
 
@@ -259,7 +264,11 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         np.add.at(table, tokens % maxT, dout)
         wrong["dout's rows added at tokens % maxT: the row of dwpe is the position, t"] = (table, POSITIONS)
     n = np.arange(B * T)  # the number of a row of dout, when b and t are one axis
-    for text, place in {"n // B": n // B, "n % B": n % B}.items():
+    places = {"n // B": n // B, "n % B": n % B, "n": n, "T - 1 - n % T": T - 1 - n % T, "n % T + 1": n % T + 1}
+    places |= {"n % T - 1": n % T - 1, "n % T + n // T": n % T + n // T}
+    if B * T > maxT:  # else these are n
+        places |= {"n % maxT": n % maxT, "min(n, maxT - 1)": np.minimum(n, maxT - 1)}
+    for text, place in places.items():
         if place.max() < maxT:
             table = np.zeros_like(right)  # (maxT, C)
             np.add.at(table, place, dout.reshape(B * T, -1))

@@ -8,6 +8,7 @@ import pytest
 
 from llmc.course import awkward, gradient_check
 from llmc.course.lessons.training_loop import resuming, saving
+from llmc.course.lessons.training_loop import settings as tuned
 from llmc.course.lessons.training_loop import steps as lesson
 from llmc.evaluation import bits_per_byte
 from llmc.training.outliers import WINDOW, OutlierDetector
@@ -89,8 +90,8 @@ def test_z_scores_are_the_package_s():
 
 def test_the_names_that_can_be_set_are_the_package_s():
     names = vars(TrainSettings())
-    assert lesson.RANGES.keys() <= names.keys()
-    assert lesson.explain_settings({name: names[name] for name in lesson.RANGES}, lesson.RANGES, 2048) is None
+    assert tuned.RANGES.keys() <= names.keys()
+    assert tuned.explain_settings({name: names[name] for name in tuned.RANGES}, tuned.RANGES) is None
 
 
 # ---------------------------------------------------------------------------------------------------- known mistakes

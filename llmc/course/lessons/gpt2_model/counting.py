@@ -1,7 +1,11 @@
 """Lesson 07: how many parameters a GPT-2 has, and which mistake gives another count."""
 
+import ast
+import time
+
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.polynomials import compared
+from llmc.course.mutants.learners import learners
 
 OTHER = (9, 23, 5, 17)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
 
@@ -21,6 +25,7 @@ def explain_count(got, maxT, V, L, C, function=None):
     why = _known_count(int(got), maxT, V, L, C)
     if why and function and _known_count(outcome(function, *OTHER), *OTHER) != why:
         why = None  # it has the same number at these sizes alone
+    why = (_exchanged(function, (maxT, V, L, C)) if function else None) or why
     why = why or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
     once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
     terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
@@ -52,7 +57,8 @@ def _known_count(got, maxT, V, L, C) -> str | None:
         right - 4 * L * C - 2 * C: "the layernorms are missing",
         right - 2 * L * C - C: "each layernorm has a weight and a bias: one of them is missing",
         right - 2 * L * C: "2C numbers are missing in each block: each of its two layernorms has 2C, "
-        "the bias of qkv has 3C, not C, and the biases of attproj and fcproj have C each",
+        "the bias of qkv has 3C, not C, and the biases of attproj and fcproj have C each; or the biases are counted by "
+        "the inputs of their layers, 7C, and not by the outputs, 9C",
         right - 2 * L * C * C: "the matrix qkvw is 3C × C: queries, keys and values",
         right - 2 * L * (C * C + C): "the layer qkv is 3C wide: queries, keys and values",
         right - L * C * C: "the matrix attprojw is missing: heads are mixed by a C × C matrix",
@@ -73,6 +79,27 @@ def _known_count(got, maxT, V, L, C) -> str | None:
         right - (L - 1) * (right - V * C - maxT * C - 2 * C) // L: "only one block is counted: there are L",
     }
     return wrong.get(got)
+
+
+def _exchanged(function, sizes) -> str | None:
+    """A sentence if the count is right with the two parameters of a helper of the learner's exchanged; else None."""
+    program = learners(function)
+    for node in ast.walk(program.tree) if program else ():
+        value = node.value if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) else node
+        if value is program.tree.body[-1] or not isinstance(node, ast.FunctionDef | ast.Assign):
+            continue
+        if not isinstance(value, ast.FunctionDef | ast.Lambda) or len(value.args.args) != 2:
+            continue
+        given = value.args.args
+        value.args.args = given[::-1]
+        counts = [outcome(program.function(time.thread_time() + 1), *each) for each in (sizes, OTHER)]
+        value.args.args = given
+        name = getattr(node, "name", None) or ast.unparse(node.targets[0])
+        if counts == [count(*sizes), count(*OTHER)]:
+            n, m = (each.arg for each in given)
+            outputs = "a bias has as many numbers as its layer has outputs, not inputs"
+            return f"with {n} and {m} exchanged inside of `{name}({n}, {m})` the count is right: {outputs}"
+    return None
 
 
 def _rounded_sum(got, right) -> str | None:

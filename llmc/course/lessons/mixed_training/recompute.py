@@ -160,10 +160,24 @@ def demand(net, schedule, limit, most, what) -> Cost:
         words = (
             f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; at most {most:.1%} will do"
         )
-        raise WrongAnswer(
-            f"{words}. Which tensors give back the most bytes for a microsecond?\n→ Where to look: {WHERE}."
-        )
+        raise WrongAnswer(f"{words}. {_given_up(net, schedule)}\n→ Where to look: {WHERE}.")
     return cost
+
+
+def _given_up(net, schedule) -> str:
+    """What the tensors that are made again cost beside those that are kept, if the dear ones were given up."""
+    again = {layer.name for layer in net if sum(event == ("make", layer.name) for event in schedule) > 1}
+    kept = [layer for layer in net if layer.name not in again]
+    gone = [layer for layer in net if layer.name in again]
+    dear, cheap = (
+        1e6 * sum(each.us for each in some) / sum(each.size for each in some) for some in (gone, kept or net)
+    )
+    if dear <= cheap:
+        return "Which tensors give back the most bytes for a microsecond?"
+    costs = (
+        f"those that it makes again cost {dear:.2f} µs for a million bytes, and those that it keeps only {cheap:.2f}"
+    )
+    return f"It gives up the wrong tensors: {costs}. Give up first what costs the fewest microseconds per byte."
 
 
 def _what_is_there(net, schedule, k) -> str:

@@ -5,9 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.config import GPT2Config
+from llmc.course.checks import written
+from llmc.course.checks.explain import listed
 from llmc.model import GPT2
 
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
+STILL = "w was never written: it still holds its old values"
 ASKED = 0.02  # nats: the goal for 20 steps
 
 
@@ -89,10 +92,12 @@ def explain_moves(moves):
 
     moves: [(step, w before, w after, dw)]. A learning rate may be 0 at some of these steps, but not at all of them.
     """
-    mistakes = [explain_move(before, after, dw) for _, before, after, dw in moves]
+    mistakes = [explain_move(*moves[k][1:], {move[0]: move[3] for move in moves[:k]}) for k in range(len(moves))]
     moved = [not np.array_equal(before, after) for _, before, after, _ in moves]
     if not any(moved):
-        return 0, mistakes[0]
+        last = moves[-1][2]
+        why = written.renamed(last, False) or written.copied(True, "w")
+        return 0, f"{STILL}. {why}" if why else mistakes[0]
     wrong = [k for k, mistake in enumerate(mistakes) if mistake and moved[k]]
     if not wrong:
         return 0, None
@@ -101,21 +106,93 @@ def explain_moves(moves):
     return wrong[0], f"{mistakes[wrong[0]]}{only and '.'}{only}"
 
 
-def explain_move(before, after, dw):
-    """What is wrong with the move from `before` to `after` (n,), as a sentence; None when it is a step along -dw."""
+def explain_move(before, after, dw, earlier=None):
+    """What is wrong with the move from `before` to `after` (n,), as a sentence; None when it is a step along -dw.
+
+    earlier: {step: dw} of the calls before this one.
+    """
     move = after - before  # (n,)
     if not np.isfinite(after).all():
         return "w holds NaN or infinite values after one step"
     if not move.any():
-        return (
-            "w was never written: it still holds its old values. `w = w - …` makes a new array; `w -= …` writes into w"
-        )
+        return STILL
     if _parallel(move, -dw):
         return None
     if _parallel(after, dw) or _parallel(after, -dw):
         return "w holds the step alone, and its old values are lost. Subtract the step from it, with -="
-    found = (text for text, wrong in descend_mistakes(before, dw).items() if _parallel(move, wrong))
-    return next(found, "w moved, but not along -dw: each weight's step should be the same number times its slope")
+    found = next((text for text, wrong in descend_mistakes(before, dw).items() if _parallel(move, wrong)), None)
+    found = found or _some_entries(move, dw) or _of_others(move, dw)
+    return found or _two_parts(before, move, dw, earlier or {}) or _apart(move, dw)
+
+
+def _some_entries(move, dw):
+    """A sentence if the entries of a move (n,) that are right leave out others, or these went elsewhere; or None."""
+    rates, moved = -move / dw, move != 0  # (n,) each
+    rate = np.median(rates[moved])
+    right = np.abs(rates - rate) <= 1e-9 * abs(rate)  # (n,)
+    if rate <= 0 or 2 * right.sum() < len(dw) and not np.array_equal(right, moved):
+        return None
+    if np.array_equal(right, moved):
+        if 2 * right.sum() < len(dw):
+            return f"only {_entries(right, dw)} moved: each weight needs its step"
+        return f"w moved along -dw, but not all of it: {_entries(~right, dw)} did not move"
+    lengths = np.abs(move[~right])
+    others = _entries(~right, dw)
+    if np.ptp(lengths) <= 1e-9 * lengths.max() and (~right).sum() > 1:
+        longer = "a steeper slope needs a longer step"
+        return f"w moved along -dw, but {others} by the same length each, whatever the slope: {longer}"
+    at = np.flatnonzero(~right)[0]
+    return f"w moved by {rate:.3g} · -dw, but {others} did not: w[{at}] moved by {-rates[at]:.3g} · dw[{at}]"
+
+
+def _of_others(move, dw):
+    """A sentence if each entry of a move (n,) followed another one's slope; or None."""
+    if _parallel(move, -dw[::-1]):
+        return "w moved along -dw in the reverse order: w[i] must follow dw[i]"
+    for one, other, place in ((move[:-1], dw[1:], "i + 1"), (move[1:], dw[:-1], "i - 1")):
+        if _parallel(one, -other):
+            return f"w[i] moved by the slope dw[{place}]: it must follow dw[i]"
+    return None
+
+
+def _entries(these, dw) -> str:
+    """Words for some entries of w: what they have in common, their places, or how many there are."""
+    size = np.abs(dw)
+    common = {"positive": dw > 0, "negative": dw < 0}
+    found = next((sign for sign, where in common.items() if np.array_equal(these, where)), None)
+    if found:
+        return f"the weights whose dw is {found}"
+    if these.sum() > 1 and size[these].min() > size[~these].max():
+        return f"the {these.sum()} weights with the steepest slopes"
+    if these.sum() > 1 and size[these].max() < size[~these].min():
+        return f"the {these.sum()} weights with the flattest slopes"
+    places = [f"w[{k}]" for k in np.flatnonzero(these)]
+    return listed(places) if len(places) <= 4 else f"{len(places)} of {len(dw)} entries, {listed(places[:2])} first,"
+
+
+def _two_parts(before, move, dw, earlier):
+    """A sentence if a move (n,) is a step along -dw and a share of something else; None otherwise."""
+    mine, kept = "that does not belong in this step", "what an earlier call was given must not be kept"
+    others = [("w", before, mine), ("everywhere", np.ones_like(dw), mine), ("the signs of dw", np.sign(dw), mine)]
+    others += [(f"the dw of step {k}", old, kept) for k, old in earlier.items() if old.shape == dw.shape]
+    for name, other, why in others:
+        columns = np.stack([-dw, other], axis=1)  # (n, 2)
+        (rate, share), *_ = np.linalg.lstsq(columns, move, rcond=None)
+        if rate > 0 and np.abs(columns @ (rate, share) - move).max() <= 1e-9 * np.abs(move).max():
+            return f"w moved by {rate:.3g} · -dw, and besides by {_times(share, name)}: {why}"
+    return None
+
+
+def _times(share, name) -> str:
+    return f"{share:.3g} {'' if name == 'everywhere' else '· '}{name}"
+
+
+def _apart(move, dw) -> str:
+    """The sentence on any other move (n,), with two of the rates in it."""
+    rates = 0 - move / dw  # (n,)
+    low, high = rates.argmin(), rates.argmax()
+    differs = f"here it is {rates[low]:.3g} for w[{low}], and {rates[high]:.3g} for w[{high}]"
+    return f"w moved, but not along -dw: each weight's step should be the same number times its slope, and {differs}"
 
 
 def _parallel(a, b) -> bool:

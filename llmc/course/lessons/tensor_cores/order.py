@@ -58,7 +58,8 @@ def judge(lists, blocks, down, across, most=1.25):
     least, longest = -(-down * across // blocks), max(map(len, lists))
     if longest > least:
         block = [len(tiles) for tiles in lists].index(longest)
-        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: the others wait for it.")
+        why = _full_bands(lists, blocks, down, across)
+        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: the others wait for it.{why}")
     turns = [tiles[t] for t in range(least) for tiles in lists if t < len(tiles)]
     read = _read(lists, least)
     ours = bands_read([in_bands(n, down, across) for n in range(down * across)], blocks)
@@ -80,6 +81,18 @@ def _left_over(lists, blocks, tiles) -> str:
     counts = sorted({len(mine) for mine in lists})
     had = f"{counts[0]} to {counts[-1]}" if counts[1:] else f"{counts[0]}"
     return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together."
+
+
+def _full_bands(lists, blocks, down, across) -> str:
+    """A sentence if tiles below the last row were numbered, too, and then left out; "" otherwise."""
+    bands, each = -(-down // DOWN), DOWN * across
+    rows_and_columns = (lambda n: (n % DOWN, n // DOWN), lambda n: divmod(n, across))
+    for inside in rows_and_columns:
+        places = [(DOWN * (n // each) + inside(n % each)[0], inside(n % each)[1]) for n in range(bands * each)]
+        if lists == [[tile for tile in places[block::blocks] if tile[0] < down] for block in range(blocks)]:
+            rows = f"the last band has {down % DOWN} row{'s' * (down % DOWN > 1)}, and is numbered as if it had {DOWN}"
+            return f" Here {rows}: numbers of tiles that do not exist are lost to the blocks that have them."
+    return ""
 
 
 NUMBERS = "Block b has the tiles with the numbers b, b + blocks, b + 2 · blocks, …"

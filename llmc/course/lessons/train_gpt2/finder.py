@@ -216,17 +216,21 @@ def _first(over, steps) -> int:
     return int(np.argmax(over)) + 1 if over.any() else steps
 
 
-def explain_state(run, before):
+def explain_state(run, before, fresh):
     """What is wrong with the state in which a run was left, as a sentence; None when nothing is.
 
-    run: W and count as they are · before: (W, count) as they were.
+    run: W and count as they are. before: (W, count) as they were. fresh: a run as it was before, which is changed.
     """
     W, count = before
     changed = not np.array_equal(run.W, W)
     if changed and run.count != count:
         return "the run was not left as it was: take its state before the first step, and restore it after the last"
     if changed:
-        return "the run's weights are not as they were, though its place in the text is"
+        for rate in run.asked:
+            fresh.step(rate)
+        where = "the run's weights are not as they were, though its place in the text is"
+        kept = "they are those after the last step. A step changes the array run.W itself: keep a copy of it, as"
+        return f"{where}: {kept} run.state() does, and put that back" if np.array_equal(run.W, fresh.W) else where
     if run.count != count:
         return "the run's weights are as they were, but not its place in the text: restore the whole state"
     return None

@@ -5,11 +5,8 @@ than near or far, have modules of their own: `resuming.py`, `saving.py`.
 """
 
 from math import log
-from numbers import Integral, Real
 
 import numpy as np
-
-from llmc.course.checks.explain import describe
 
 # where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 ACCUMULATE = 'lesson 10, section "5.1 · By hand"'
@@ -292,45 +289,3 @@ def wrong_start(got, values, window):
         f" it should belong to value {window - 1}, the first with {window} values up to and including itself;"
         " those before it are NaN"
     )
-
-
-# -------------------------------------------------------------------------------------------------------- a tuned run
-
-RANGES = {  # name: (type, condition, what it must be)
-    "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
-    "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
-    "warmup": (Integral, lambda x: x >= 0, "a whole number of steps, 0 or more"),
-    "schedule": (str, lambda x: x in ("cosine", "linear", "constant", "wsd"), "cosine, linear, constant or wsd"),
-    "weight_decay": (Real, lambda x: 0 <= x <= 1, "a number from 0 to 1"),
-    "beta2": (Real, lambda x: 0 <= x < 1, "a number from 0 to below 1"),
-    "clip": (Real, lambda x: x > 0, "a number above 0"),
-}
-
-
-def explain_settings(settings, given, rows):
-    """What is wrong with a dict of settings, as a sentence; None when it can run. rows: how many the budget holds."""
-    if not isinstance(settings, dict):
-        return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
-    for name, value in settings.items():
-        if name not in RANGES:
-            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
-        kind, holds, what = RANGES[name]
-        if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
-            return f"{name} must be {what}, not {value!r}"
-    return None
-
-
-def explain_run(loss, losses, given_loss, reached, chosen) -> str:
-    """Why a run was not good enough, as far as its losses show."""
-    steps, first = len(losses), losses[0]
-    if not np.isfinite(loss) or max(losses) > first + 0.5:
-        why = "the loss rose far above where it began: the learning rate is too high"
-    elif chosen["warmup"] >= steps:
-        why = f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
-    elif loss >= given_loss and steps < 128:
-        why = f"{steps} steps are too few: a smaller batch makes more steps of the same letters"
-    elif np.mean(losses[steps // 2 : 3 * steps // 4]) - np.mean(losses[-steps // 4 :]) > 0.06:
-        why = "the loss was still falling fast in the last quarter: try a higher learning rate, or more steps"
-    else:
-        why = "the learning rate and the batch size matter most, and they depend on each other: see the hints"
-    return f"{reached}. The goal is at least 0.26 lower: {why}"

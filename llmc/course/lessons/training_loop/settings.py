@@ -1,0 +1,94 @@
+"""Lesson 10, a tuned run: which settings are none, and why a run did not reach the goal.
+
+Whether a learning rate is too high is not read off a curve: the run is made again with another one.
+"""
+
+import time
+from numbers import Integral, Real
+
+import numpy as np
+
+from llmc.course.checks.evidence import is_explaining
+from llmc.course.checks.explain import WrongAnswer, describe, listed
+
+GOAL = 0.26  # nats below the given settings' loss
+FEW, USUAL = 128, (1.5e-3, 1e-2)  # steps; learning rates between which another of them is not tried first
+FAR = 1e-4, 0.1  # outside of these, one four times as high or low would not tell
+RATE_AND_BATCH = "learning_rate", "batch_size"
+GAIN, SECONDS = 0.03, 12.0  # nats that make a difference; processor time after which no other run is begun
+RANGES = {  # name: (type, condition, what it must be)
+    "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
+    "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
+    "warmup": (Integral, lambda x: x >= 0, "a whole number of steps, 0 or more"),
+    "schedule": (str, lambda x: x in ("cosine", "linear", "constant", "wsd"), "cosine, linear, constant or wsd"),
+    "weight_decay": (Real, lambda x: 0 <= x <= 1, "a number from 0 to 1"),
+    "beta2": (Real, lambda x: 0 <= x < 1, "a number from 0 to below 1"),
+    "clip": (Real, lambda x: x > 0, "a number above 0"),
+}
+
+
+def explain_settings(settings, given):
+    """What is wrong with a dict of settings, as a sentence; None when it can run."""
+    if not isinstance(settings, dict):
+        return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
+    for name, value in settings.items():
+        if name not in RANGES:
+            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
+        kind, holds, what = RANGES[name]
+        if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+            return f"{name} must be {what}, not {value!r}"
+    return None
+
+
+def judge_run(loss, losses, given_loss, given, chosen, train):
+    """Raise WrongAnswer, which says why, if the loss of a run is not GOAL nats below given_loss.
+
+    losses: of its training. given, chosen: settings. train(*settings) makes another run, for the reason.
+    """
+    reached = f"{loss:.3f} nats per letter after {len(losses)} steps, and the given settings reach {given_loss:.3f}"
+    if loss < given_loss - GOAL:
+        return
+    why = _of_losses(loss, losses, given_loss, given, chosen) or _of_other_runs(loss, given, chosen, train)
+    raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
+
+
+def _of_losses(loss, losses, given_loss, given, chosen):
+    """A reason that is plain from the losses and the settings; None without one."""
+    steps = len(losses)
+    rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
+    if rose and not _others(given, chosen):
+        return "the loss rose far above where it began: the learning rate is too high"
+    if chosen["warmup"] >= steps:
+        return f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
+    if loss >= given_loss and steps < FEW:
+        return f"{steps} steps are too few: a smaller batch makes more steps of the same letters"
+    return None
+
+
+def _others(given, chosen) -> list:
+    """Names of what is not as given, besides the learning rate and the batch size."""
+    return [name for name in given if name not in RATE_AND_BATCH and chosen[name] != given[name]]
+
+
+def _of_other_runs(loss, given, chosen, train) -> str:
+    """The reason that other runs show: with another learning rate, a smaller batch, or the given settings elsewhere."""
+    rate, batch = chosen["learning_rate"], chosen["batch_size"]
+    others = _others(given, chosen)
+    times, word = (100, "a hundred") if rate < FAR[0] else (4, "four")
+    low = {"learning_rate": times * rate}, f"{word} times the learning rate", "the learning rate is too low"
+    part, word = (100, "a hundredth") if rate > FAR[1] else (4, "a quarter")
+    high = {"learning_rate": rate / part}, f"{word} of the learning rate", "the learning rate is too high"
+    small = {"batch_size": batch // 4}, "a quarter of the batch size", "a smaller batch makes more steps"
+    as_given = f"the given {listed(others)}", f"{'that is' if len(others) == 1 else 'these are'} what holds it back"
+    tries = [high] * (rate > USUAL[1]) + [low] * (rate < USUAL[0])
+    tries += [({name: given[name] for name in others}, *as_given)] * bool(others)
+    tries += [small] * (batch >= 8) + [each for each in (low, high) if each not in tries]
+    end = time.thread_time() + SECONDS
+    for change, words, why in tries if is_explaining() else ():
+        again, _ = train(*(chosen | change).values())
+        if again < loss - GAIN or np.isfinite(again) > np.isfinite(loss):
+            ends = f"{loss - again:.2f} lower" if np.isfinite(loss) else f"at {again:.3f}"
+            return f"with {words} and all else as it is, the run ends {ends}, so {why}"
+        if time.thread_time() > end:
+            break
+    return "the learning rate and the batch size matter most, and they depend on each other: see the hints"
