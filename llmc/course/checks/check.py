@@ -22,7 +22,7 @@ from llmc.course.checks.compiling import by_compiler
 from llmc.course.checks.containers import Containers
 from llmc.course.checks.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.evidence import Evidence
-from llmc.course.checks.explain import WrongAnswer, describe, describe_result
+from llmc.course.checks.explain import Named, WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.left_running import LeftRunning
@@ -86,7 +86,8 @@ class check:
             picture = getattr(error, "picture", None)
             message = explain_error(self, self._cell, error, traceback)
             if not getattr(error, "explained", False):
-                message = with_remedy(self, self._cell, message)
+                named = bool(error.args) and isinstance(error.args[0], Named)
+                message = with_remedy(self, self._cell, message, named)
             raise WrongAnswer(message, picture) from None
         elif isinstance(error, StillRunning | KeyboardInterrupt):
             self._say_where_it_was(error, traceback)
