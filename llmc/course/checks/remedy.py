@@ -18,6 +18,7 @@ from types import FunctionType
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.once_more import Again, Late, Timed, quietly
+from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.accidental import Kinds, accidental
@@ -36,7 +37,7 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
-PLAIN = r"without |from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
+PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|.* in the other order"
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
 WATCHED = 3  # calls in which it is seen whether loops make a turn
@@ -75,6 +76,10 @@ def with_remedy(check, cell, message, named=False) -> str:
     numbers alone, unless the whole check passes with it.
     """
     with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
+        remains = None if KEEPS in message else _remains(check, cell)
+        if remains:
+            first, *others = message.splitlines()
+            return "\n".join([first, remains, *others])
         said = ONE_ARRAY.search(message)
         search = None if ALL_OF_IT in message else _search(check, cell)
         if search is None:
@@ -108,6 +113,14 @@ def _without_coincidence(message, found, given) -> str:
 def _what(words) -> str:
     """The quotations of what is changed in words for a change, without those of where."""
     return " ".join(QUOTED.findall(PLACE.split(words)[0]))
+
+
+def _remains(check, cell) -> str | None:
+    """A sentence if the answer, as the notebook defines it, keeps something from one call to the next; or None."""
+    if not _seconds or not is_explaining() or check.calls_are_long():
+        return None
+    with quietly():
+        return what_remains(cell.f_globals.get(check.name), list(check._evidence.small))
 
 
 def _search(check, cell):
