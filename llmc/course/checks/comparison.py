@@ -218,6 +218,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         only_a_place = found.ours and found.yours and expected.ndim
         shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
         return [*explained_by(case, got, found, sentence, inexact), *shown]
+    sentence = sentence or causes.times_a_length(case.name, got)
     step = [] if sentence else causes.another_step(case.name, got)
     if step:
         return step
