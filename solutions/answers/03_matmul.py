@@ -857,3 +857,9 @@ def fast_with_the_b_of_the_other_half(out, x, w, b):
             if o + half < len(w):
                 t = (x[n] * w[o + half]).sum()
                 out[n, o + half] = t + b[o]
+
+
+@wrong("matmul_forward", says="`np.tensordot(w, x, axes=(1, -1)).T` reverses the order of ALL axes")
+def forward_with_all_axes_reversed(x, w, b):
+    out = np.tensordot(w, x, axes=(1, -1)).T
+    return out if b is None else out + b

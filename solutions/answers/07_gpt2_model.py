@@ -1126,3 +1126,10 @@ def faster_with_layers_that_pass_their_arguments_on(scale=0.7978845608028654):
 
     passed_on = {name: (lambda *arguments, f=f: f(*arguments)) for name, f in given_layers.items()}
     return passed_on | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
+
+
+@wrong("tied_gradient", says="with dencoded[b, t] added at row t, the position, as in dwpe")
+def tied_by_the_position(dlogits, lnf, dencoded, tokens):
+    dwte = _head(dlogits, lnf)
+    dwte[: tokens.shape[1]] += dencoded.sum(axis=0)
+    return dwte

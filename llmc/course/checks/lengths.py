@@ -9,6 +9,8 @@ from llmc.course.own_names import learners_names
 
 LIKE = 1e-5  # relative: as near as two such numbers must be
 MORE = 8  # calls that are looked at
+FOR_MEAN = "is a sum not divided by it?"
+ONCE_MORE = "is a division made, or a mean taken, once too often?"
 SEVERAL = 2  # different factors that tell a length from a number that happens to be as large
 
 
@@ -36,16 +38,12 @@ def times_a_length(name, got, function, right, last, more) -> str | None:
         if len(set(numbers)) < SEVERAL or not all(numbers):
             continue
         if all(math.isclose(r, n, rel_tol=LIKE) for r, n in zip(ratios, numbers)):
-            return f"{name} is {numbers[0]} times what it should be, {words}, and so in other calls: {_SUM}"
+            return f"{name} is {numbers[0]} times what it should be, {words}, and so in other calls: {FOR_MEAN}"
         if all(math.isclose(r * n, 1, rel_tol=LIKE) for r, n in zip(ratios, numbers)):
-            return f"{name} is 1/{numbers[0]} of what it should be, with {words}, and so in other calls: {_MEAN}"
+            return f"{name} is 1/{numbers[0]} of what it should be, with {words}, and so in other calls: {ONCE_MORE}"
     if all(math.isclose(r, ratios[0], rel_tol=LIKE) for r in ratios):
         return f"{name} is {ratios[0]:.6g} times what it should be, here and in other calls"
     return None
-
-
-_SUM = "is a sum not divided by it?"
-_MEAN = "is a division made, or a mean taken, once too often?"
 
 
 def _lengths(named) -> dict:

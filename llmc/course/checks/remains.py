@@ -6,15 +6,19 @@ It looks at results of any kind, arrays, lists or text, and at functions that ca
 
 import copy
 import pickle
+import random
 import time
 from contextlib import suppress
 from types import CodeType, FunctionType, ModuleType
+
+import numpy as np
 
 from llmc.course.checks.leftovers import KEEPS
 from llmc.course.checks.same_deeds import Call, alike, done
 from llmc.course.own_names import learners_names
 
 SECONDS = 0.3  # of processor time for the calls in either order
+NOT_KEPT = (ModuleType, FunctionType, type, random.Random, np.random.Generator, np.random.RandomState)
 WHERE = {"global": "in the global `{}`", "attribute": "in `{}`"}
 AFRESH = "Make it anew in every call"
 
@@ -65,7 +69,7 @@ def _globals(function, seen) -> dict:
         value = getattr(value, "py_func", value)
         if isinstance(value, FunctionType) and value.__module__ == function.__module__:
             found |= _globals(value, seen)
-        elif name in function.__globals__ and not isinstance(value, ModuleType | FunctionType | type):
+        elif name in function.__globals__ and not isinstance(value, NOT_KEPT):
             found[name] = value
     return found
 
