@@ -1164,7 +1164,7 @@ def backward_with_one_sum_for_all_heads(dout, qkv, probabilities, NH):
     return np.stack([dq, dk, dv], axis=2).reshape(B, T, 3 * C)
 
 
-@wrong("attention_backward", says="with 0 in place of `-1` in `np.tril(np.ones((T, T), dtype=bool), k=-1)`")
+@wrong("attention_backward", says="in place of `np.where(past, p * (dp")
 def backward_without_the_diagonal_of_a_mask(dout, qkv, probabilities, NH):
     B, T, C = dout.shape
     (q, k, v), (do,) = _split(qkv, 3, NH), _split(dout, 1, NH)

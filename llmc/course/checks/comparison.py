@@ -140,7 +140,7 @@ def _not_the_formula(case, got, known, new) -> list[str]:
         sentence = None if known else unwritten or partly_written(case)
     if not sentence:
         return []
-    sentence = written.unchanged(got, sentence)
+    sentence = sentence if unwritten else written.unchanged(got, sentence)
     if unwritten and written.written_before(got):
         sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
     return [stopped(sentence), *_why_unwritten(case, got, bool(unwritten)), *_said_new(new)]

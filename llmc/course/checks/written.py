@@ -31,17 +31,15 @@ def renamed(got, adds) -> str | None:
 
 
 def unchanged(got, sentence) -> str:
-    """The sentence that `got` was never written, in whole or in part, as far as it is known.
+    """The sentence that a part of `got` was never written, as far as that is known.
 
-    `params -= 0` writes into params, and it is as it was.
+    `params -= step` writes into all of params, and where the step is 0 it is as it was.
     """
     last = last_call()
     name = name_of(got, running().function, last) if last and isinstance(got, np.ndarray) and of_arrays() else None
     if not name or not works_on_all_of(running().function, name):
         return sentence
-    return sentence.replace(
-        "was never written: it still holds what was in the buffer before", "is as it was before"
-    ).replace("was never written", "is as it was before the call")
+    return sentence.replace("was never written", "is as it was before the call")
 
 
 def copied(unwritten, name=None) -> str | None:
