@@ -873,3 +873,9 @@ def _strips_that_share_a_row(out, x, w, b):
 @wrong("fast_matmul_forward", says="should belong to one of them alone")
 def fast_in_strips_that_share_a_row(out, x, w, b):
     _strips_that_share_a_row(out, x, w, b)
+
+
+@wrong("matmul_forward", says="`np.tensordot(w, x, axes=(1, -1)).T` reverses the order of ALL axes")
+def forward_with_all_axes_reversed(x, w, b):
+    out = np.tensordot(w, x, axes=(1, -1)).T
+    return out if b is None else out + b

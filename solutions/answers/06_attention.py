@@ -1133,3 +1133,96 @@ def lean_with_one_maximum_for_all_heads(qkv, NH):
         e = np.exp(s - s.max(axis=(1, 3), keepdims=True))
         out[:, :, a:z] = e @ v[:, :, :z] / e.sum(axis=3, keepdims=True)
     return out.swapaxes(1, 2).reshape(B, T, width // 3)
+
+
+@wrong("attention_scores", says="where the score is 0: a score of 0 is a score like any other")
+def scores_of_0_are_taken_for_the_future(q, k):
+    s = np.tril(q @ k.T / q.shape[1] ** 0.5)
+    s[s == 0] = -np.inf
+    return s
+
+
+@wrong("attention_forward", says="what is new here: a query of zeros")
+def forward_takes_0_for_the_future(qkv, NH):
+    q, k, v = _split(qkv, 3, NH)
+    s = np.tril(q @ k.swapaxes(-1, -2) * qkv.dtype.type(q.shape[-1] ** -0.5))
+    p = _softmax(np.where(s == 0, qkv.dtype.type(-np.inf), s))
+    return _merge(p @ v), p
+
+
+@wrong("attention_backward", says="with sums over the heads, too: every head has a sum of its own")
+def backward_with_one_sum_for_all_heads(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    q, k, v = (part.reshape(B, T, NH, hs) for part in np.split(qkv, 3, axis=2))
+    do, p = dout.reshape(B, T, NH, hs), probabilities
+    dp = np.einsum("bihd,bjhd->bhij", do, v)
+    D = np.einsum("bhij,bhij->bi", p, dp)[:, None, :, None]
+    ds = p * (dp - D) * qkv.dtype.type(hs**-0.5)
+    dq, dk = np.einsum("bhij,bjhd->bihd", ds, k), np.einsum("bhij,bihd->bjhd", ds, q)
+    dv = np.einsum("bhij,bihd->bjhd", p, do)
+    return np.stack([dq, dk, dv], axis=2).reshape(B, T, 3 * C)
+
+
+@wrong("attention_backward", says="in place of `np.where(past, p * (dp")
+def backward_without_the_diagonal_of_a_mask(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    (q, k, v), (do,) = _split(qkv, 3, NH), _split(dout, 1, NH)
+    past, p = np.tril(np.ones((T, T), dtype=bool), k=-1), probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = np.where(past, p * (dp - (p * dp).sum(-1, keepdims=True)), 0) / (C // NH) ** 0.5
+    parts = ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+    return np.concatenate([_merge(part) for part in parts], axis=-1)
+
+
+@wrong(
+    "lean_attention_forward",
+    says="in blocks of 64 keys gives if the mixture so far is multiplied by e to the power of (new",
+)
+def lean_rescales_with_the_wrong_sign(qkv, NH, by=64, sign=-1):
+    q, k, v = _split(qkv, 3, NH)
+    out = np.empty_like(q)
+    for i in range(0, q.shape[2], by):
+        rows = q[:, :, i : i + by] * np.float32(q.shape[-1] ** -0.5)
+        top = np.full((*rows.shape[:3], 1), -np.inf, np.float32)
+        total, mixed = np.zeros_like(top), np.zeros_like(rows)
+        for j in range(0, i + rows.shape[2], by):
+            s = rows @ k[:, :, j : j + by].swapaxes(-1, -2)
+            if j == i:
+                s[..., np.triu(np.ones(s.shape[-2:], bool), 1)] = -np.inf
+            new = np.maximum(top, s.max(axis=-1, keepdims=True))
+            old = np.exp(sign * (top - new)) if j else np.float32(0)
+            e = np.exp(s - new)
+            total, mixed = total * old + e.sum(-1, keepdims=True), mixed * old + e @ v[:, :, j : j + by]
+            top = new
+        out[:, :, i : i + by] = mixed / total
+    return _merge(out)
+
+
+@wrong("lean_attention_forward", says="makes no use of keys 0 to 31, which it may see")
+def lean_with_a_window(qkv, NH):
+    (q, k, v), pieces = _split(qkv, 3, NH), []
+    for start in range(0, q.shape[2], 32):
+        stop, first = min(start + 32, q.shape[2]), max(0, start - 128)
+        s = q[:, :, start:stop] @ k[:, :, first:stop].swapaxes(-1, -2) / np.float32(q.shape[-1]) ** np.float32(0.5)
+        s[:, :, np.arange(start, stop)[:, None] < np.arange(first, stop)] = -np.inf
+        pieces.append(_softmax(s) @ v[:, :, first:stop])
+    return _merge(np.concatenate(pieces, axis=2))
+
+
+@wrong("lean_attention_forward", says="in a smaller call: `q * np.float32(hs ** (-0.5)) @ k.T` (130, 130) float32")
+def lean_head_by_head(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    out = np.empty((B, T, C), np.float32)
+    for b in range(B):
+        for h in range(NH):
+            q, k, v = (qkv[b, :, p * C + h * hs : p * C + (h + 1) * hs] for p in range(3))
+            s = (q * np.float32(hs**-0.5)) @ k.T
+            for i in range(T):
+                s[i, i + 1 :] = -np.inf
+            s -= s.max(axis=1, keepdims=True)
+            np.exp(s, out=s)
+            s /= s.sum(axis=1, keepdims=True)
+            np.matmul(s, v, out=out[b, :, h * hs : (h + 1) * hs])
+    return out

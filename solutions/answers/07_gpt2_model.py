@@ -1141,3 +1141,10 @@ def count_biases_by_the_inputs(maxT, V, L, C):
 def count_biases_by_the_inputs_in_a_loop(maxT, V, L, C):
     sizes = [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)]
     return V * C + maxT * C + L * (4 * C + sum(i * o + i for i, o in sizes)) + 2 * C
+
+
+@wrong("tied_gradient", says="with dencoded[b, t] added at row t, the position, as in dwpe")
+def tied_by_the_position(dlogits, lnf, dencoded, tokens):
+    dwte = _head(dlogits, lnf)
+    dwte[: tokens.shape[1]] += dencoded.sum(axis=0)
+    return dwte

@@ -4,6 +4,7 @@ Each wrong answer names words that its check must say. CI runs all answers;
 `python -m llmc.course.authoring.answers 08` runs those of this lesson.
 """
 
+import codecs
 import struct
 from collections import Counter, defaultdict
 from heapq import heapify, heappop, heappush
@@ -527,6 +528,69 @@ def decode_as_a_stream(ids, tokens):
 
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     return "".join(decoder.decode(tokens[i]) for i in ids)
+
+
+_reader = codecs.getincrementaldecoder("utf-8")("replace")
+
+
+@wrong("decode", says="it keeps something from one call to the next, in the global `_reader`")
+def decode_with_a_reader_of_the_notebook(ids, tokens):
+    return "".join(_reader.decode(tokens[i]) for i in ids)
+
+
+@wrong("decode", says="each byte that is not valid UTF-8 became a U+FFFD of its own")
+def decode_four_bytes_at_most(ids, tokens):
+    raw, text, k = b"".join(tokens[i] for i in ids), "", 0
+    while k < len(raw):
+        for n in (1, 2, 3, 4):
+            try:
+                text += raw[k : k + n].decode("utf-8")
+                break
+            except UnicodeDecodeError:
+                continue
+        else:
+            text, n = text + "\ufffd", 1
+        k += n
+    return text
+
+
+@wrong("decode", says="were cut off until the rest was valid UTF-8")
+def decode_cuts_the_end_off(ids, tokens):
+    raw = b"".join(tokens[i] for i in ids)
+    for length in range(len(raw), len(raw) - 4, -1):
+        try:
+            return raw[:length].decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+    return raw.decode("utf-8", errors="replace")
+
+
+@wrong("decode", says="the text ends before the first bytes that are not valid UTF-8")
+def decode_up_to_an_error(ids, tokens):
+    raw = b"".join(tokens[i] for i in ids)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return raw[: error.start].decode("utf-8")
+
+
+@wrong("decode", says="were held back until they are")
+def decode_holds_back(ids, tokens):
+    text, waiting = "", b""
+    for i in ids:
+        waiting += tokens[i]
+        try:
+            text += waiting.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        waiting = b""
+    return text
+
+
+@wrong("decode", says="without replace in")
+def decode_with_other_line_ends(ids, tokens):
+    text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+    return text.replace("\r\n", "\n")
 
 
 @wrong("decode", says="the bytes were read as ASCII")

@@ -1211,3 +1211,32 @@ def clip_by_nuclear_norms(grads, max_norm):
 @wrong("clip_by_global_norm", says="the norm of the arrays' largest row sums, which np.linalg.norm(g, np.inf) gives")
 def clip_by_row_sums(grads, max_norm):
     return _clip_by(np.inf, grads, max_norm)
+
+
+@wrong("adamw_step", says="params is as it was before the call: 1 of 6 entries")
+def adamw_decays_what_has_a_slope(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    active = grads != 0
+    params[active] *= 1 - lr * weight_decay
+    params -= lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)) ** 0.5 + eps)
+
+
+@wrong("adamw_step", says="passes this whole check without the condition `grads != 0`")
+def adamw_decays_where_the_slope_is_not_0(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    has_a_slope = grads != 0
+    params[has_a_slope] *= 1 - lr * weight_decay
+    params -= lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)) ** 0.5 + eps)
+
+
+_calls = [0]
+
+
+@wrong("momentum_step", says="it keeps something from one call to the next, in the global `_calls`")
+def momentum_counts_its_calls(params, grads, m, lr, beta):
+    _calls[0] += 1
+    m *= beta
+    m += (1 - beta) * grads
+    params -= lr * m / (1 - beta ** _calls[0])

@@ -1062,3 +1062,26 @@ def validate_long_streams(model, tokens, B, T, lengths):
     pieces += [(x[None, c : c + T], y[None, c : c + T]) for c in range(B * width, len(x), T)]
     nats = sum(model.forward(a, b) * a.size for a, b in pieces)
     return nats / len(x), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("accumulate_gradients", says="with each share of the tokens so far: divide by the number of all tokens")
+def accumulation_with_a_running_total(model, batches, lr):
+    model.zero_grad()
+    seen, loss = 0, 0.0
+    for x, y in batches:
+        seen += x.size
+        loss += (model.forward(x, y, dloss=x.size / seen) - loss) * x.size / seen
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("accumulate_gradients", says="with the line `model.zero_grad()` before the lines of `for x, y in batches:`")
+def accumulation_clears_at_the_end(model, batches, lr):
+    total, loss = sum(x.size for x, _ in batches), 0.0
+    for x, y in batches:
+        loss += x.size / total * model.forward(x, y, dloss=x.size / total)
+        model.backward()
+    model.update(lr)
+    model.zero_grad()
+    return loss

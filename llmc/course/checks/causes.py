@@ -13,7 +13,7 @@ from contextlib import redirect_stdout, suppress
 
 import numpy as np
 
-from llmc.course.checks import between_threads, digits, evidence, narrow_types, origins, text
+from llmc.course.checks import between_threads, digits, evidence, lengths, narrow_types, origins, text
 from llmc.course.checks.curve import said_of_curve
 from llmc.course.checks.evidence import looked_into
 from llmc.course.checks.explain import listed
@@ -31,6 +31,7 @@ from llmc.course.mutants.results import mistaken_for, others, place_of
 from llmc.course.mutants.search import Found, change_that_gives, with_copies
 from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.steps import step_in_place
+from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
 
 REMAINS = "it keeps something from one call to the next, in a default argument or a global, say"
@@ -209,6 +210,34 @@ def digits_lost(name, got) -> list[str]:
     if not isinstance(solution, Solution) or found[0].outputs[found[1]] is None:
         return []
     return [*filter(None, [digits.lost(name, check.function, solution, *found)])]
+
+
+def times_a_length(name, got) -> str | None:
+    """A sentence about a number that is as many times too large, or too small, as an axis is long; or None."""
+    check, last = looked_into(), evidence.last_call()
+    solution = check.solution() if check and last else None
+    if not isinstance(solution, Solution) or np.ndim(got):
+        return None
+    with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        right = lambda: solution.function(time.thread_time() + solution.seconds)  # noqa: E731
+        more = check.rehearsed(right())
+        return lengths.times_a_length(name, got, check.function, right, last, more)
+
+
+def reversed_axes() -> str | None:
+    """The one piece of the learner's last call that reverses the order of more than two axes; None without one."""
+    check, last = looked_into(), evidence.last_call()
+    if check is None or last is None:
+        return None
+    with learners_names(), redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        answer = learners(check.function)
+        trace = answer and Trace.of(answer, last)
+    steps = (
+        [step for step in trace.steps if isinstance(step.value, np.ndarray) and step.value.ndim > 2] if trace else []
+    )
+    found = {step.text for step in steps if step.text.strip("`").endswith((".T", ".transpose()"))}
+    return found.pop() if len(found) == 1 else None
 
 
 def another_step(name, got) -> list[str]:

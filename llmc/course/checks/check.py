@@ -22,7 +22,7 @@ from llmc.course.checks.compiling import by_compiler
 from llmc.course.checks.containers import Containers
 from llmc.course.checks.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.evidence import Evidence
-from llmc.course.checks.explain import WrongAnswer, describe, describe_result
+from llmc.course.checks.explain import Named, WrongAnswer, describe, describe_result
 from llmc.course.checks.inputs import awkward, guarded, read_only
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.left_running import LeftRunning
@@ -35,6 +35,7 @@ from llmc.course.own_names import learners_names, names_of
 
 NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` with your code, run that cell, then this one."
 WATCHED = 3  # sizes with which races are looked for, in plain Python, which is slow
+LONG = 8.0  # seconds of processor time of a check
 WIDTH = 72  # characters of a printed line; JupyterLab breaks longer ones in the middle of a word
 _seed = None  # set by the tests of the checks, so that their runs repeat; None draws new inputs every time
 
@@ -86,7 +87,8 @@ class check:
             picture = getattr(error, "picture", None)
             message = explain_error(self, self._cell, error, traceback)
             if not getattr(error, "explained", False):
-                message = with_remedy(self, self._cell, message)
+                named = bool(error.args) and isinstance(error.args[0], Named)
+                message = with_remedy(self, self._cell, message, named)
             raise WrongAnswer(message, picture) from None
         elif isinstance(error, StillRunning | KeyboardInterrupt):
             self._say_where_it_was(error, traceback)
@@ -150,6 +152,10 @@ class check:
         containers.inspect()
         self._inspect_earlier(result)
         return result
+
+    def calls_are_long(self) -> bool:
+        """Did this check take so long that none of its calls should be made again?"""
+        return time.thread_time() - self.began > LONG
 
     def before_timing(self):
         """The cell measures speed from here on: nothing to do, but for a run of it that is not about speed."""

@@ -141,6 +141,7 @@ def _not_the_formula(case, got, known, new) -> list[str]:
         sentence = None if known else unwritten or partly_written(case)
     if not sentence:
         return []
+    sentence = sentence if unwritten else written.unchanged(got, sentence)
     if unwritten and written.written_before(got):
         sentence = f"{sentence}. The calls before did write it, so this one left it out, or changed nothing in it"
     return [stopped(sentence), *_why_unwritten(case, got, bool(unwritten)), *_said_new(new)]
@@ -223,6 +224,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         only_a_place = found.ours and found.yours and expected.ndim
         shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []
         return [*explained_by(case, got, found, sentence, inexact), *shown]
+    sentence = sentence or causes.times_a_length(case.name, got)
     step = [] if sentence else causes.another_step(case.name, got)
     if step:
         return step

@@ -24,6 +24,11 @@ class Containers:
         """Raise WrongAnswer if the call has changed one of them."""
         for where, value, before, copies in self.held:
             after = dict(_items(value))
+            if isinstance(value, list) and _same_in_another_order(before, after):
+                order = (
+                    f"your code put `{where}`, which was given to it, in another order, with sort or reverse perhaps"
+                )
+                raise WrongAnswer(f"{order}. {STAY}: `sorted({where})`, say, makes a new list.")
             for key in before.keys() | after.keys():
                 if key not in after or key not in before:
                     did = "took something out of" if key not in after else "put something into"
@@ -53,6 +58,12 @@ class Containers:
         if outputs:
             return f"Leave `{where}` as it is, and write into the arrays that it holds"
         return f"{STAY}: leave `{where}` alone, and put what you compute into something new"
+
+
+def _same_in_another_order(before, after) -> bool:
+    """Does a list hold the same objects, and not in their places?"""
+    old, new = list(map(id, before.values())), list(map(id, after.values()))
+    return old != new and sorted(old) == sorted(new)
 
 
 def _containers(value, where):

@@ -20,6 +20,7 @@ from llmc.course.mutants.solution import Solution, solution_of
 from llmc.course.own_names import learners_names
 
 CALLS = 4  # of a check, the last ones, that a wrong array may have come from; a check may make thousands
+SMALL, LITTLE = 60, 1 << 14  # such calls with so many bytes of arrays at most
 _open = []  # the Evidence of the check whose block is running, innermost last
 _explaining = True
 
@@ -33,6 +34,7 @@ class Evidence:
         self.check = None  # whose calls these are, once its block runs
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
+        self.small = deque(maxlen=SMALL)  # more of them, of small calls alone
         self.overwritten = set()  # which arrays of the arguments were tried with NaN in them, by their places
 
     def solution(self):
@@ -87,6 +89,8 @@ class Evidence:
         if replay is not None:
             replay.outputs = outputs_of(result, arguments, options)
             self.replays.append(replay)
+            little = sum(array.nbytes for array in arrays_in((replay.arguments, replay.options))) <= LITTLE
+            self.small += [replay] * little
 
 
 def explaining(on: bool) -> bool:

@@ -24,6 +24,13 @@ STYLE += "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 TABLE = "white-space:pre;overflow-x:auto"
 
 
+class Named(str):
+    """A message that names the mistake: only a change that leaves something out, or moves a line, may be added to it.
+
+    Others that pass the check, too, would make up for the mistake elsewhere.
+    """
+
+
 class WrongAnswer(AssertionError):
     """A check found a mistake; the message says which one, and where to look.
 

@@ -46,7 +46,7 @@ def _shape_sentence(name, got, expected):
         one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
         lost = one if squeezed else "The number of entries is right"
         if not squeezed and sorted(got.shape) == sorted(expected.shape):
-            return sentence + " Its axes are in another order: is a transpose (swapaxes) missing, or one too many?"
+            return f"{sentence} {_other_order(got.shape, expected.shape)}"
         return sentence + f" {lost}: reshape it back."
     lead = got.ndim - expected.ndim
     if lead > 0 and got.shape[lead:] == expected.shape:
@@ -56,6 +56,21 @@ def _shape_sentence(name, got, expected):
     if lacks:
         return f"{sentence} Axis {lacks[0]} of what is expected is missing: was a sum or a mean taken over it?"
     return f"{sentence} {_axes_of_an_input(got.shape, expected.shape) or _counted(got.shape, expected.shape)}".rstrip()
+
+
+def _other_order(shape, wanted) -> str:
+    """Which axes are out of place, and what reversed all of them, if that is how it came about."""
+    order = [shape.index(n) for n in wanted] if len(set(wanted)) == len(wanted) else []
+    if not order:
+        return "Its axes are in another order: is a transpose (swapaxes) missing, or one too many?"
+    moved = [k for k, axis in enumerate(order) if axis != k]
+    if len(moved) == 2:
+        said = f"Its axes {moved[0]} and {moved[1]} are exchanged: `.swapaxes({moved[0]}, {moved[1]})` is missing"
+    else:
+        said = f"Its axes are in another order: `.transpose({', '.join(map(str, order))})` is missing"
+    reversing = causes.reversed_axes()
+    why = f"{reversing} reverses the order of ALL axes, not only of two, where there are more" if reversing else ""
+    return f"{said}, or one is too many. {why}".strip() + ("." if why else "")
 
 
 def _axes_of_an_input(shape, wanted) -> str:

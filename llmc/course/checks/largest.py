@@ -22,19 +22,26 @@ def largest_arrays(function, replays, message) -> list[str]:
     """A sentence about the last call that could be kept, if the message says that temporary arrays are too large."""
     if not ASKED.search(message) or not replays:
         return []
-    last = replays[-1]
     with learners_names(), redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         answer = learners(function)
-        trace = Trace.of(answer, last) if answer else None
-    found = {}  # {text: array} of the expressions that made one
+        calls = [found for last in replays if (found := _made_in(answer, last))] if answer else []
+    everywhere = [text for text in calls[-1] if all(text in found for found in calls)] if calls else []
+    named = [f"{text} {calls[-1][text].shape} {calls[-1][text].dtype}" for text in everywhere[:MANY]]
+    return [f"The largest arrays that it makes, in a smaller call: {listed(named)}."] if named else []
+
+
+def _made_in(answer, call) -> dict:
+    """{text: array} of the expressions that make one of the largest in this call; {} where its inputs are larger.
+
+    In a single call, arrays may be as large by chance: where it has as many channels as rows, say.
+    """
+    trace, found = Trace.of(answer, call), {}
     for step in trace.steps if trace else ():
         made = step.kind in (ast.BinOp, ast.Call, ast.Subscript, ast.UnaryOp) and isinstance(step.value, np.ndarray)
         if made and step.value.base is None and not any(step.value is old for old in (*trace.outputs, *found.values())):
             found.setdefault(step.text, step.value)
     most = max((array.nbytes for array in found.values()), default=0)
-    if 4 * most < max((array.nbytes for array in arrays_in((last.arguments, last.options))), default=0):
-        return []
-    large = [(text, array) for text, array in found.items() if 2 * array.nbytes >= most]
-    named = [f"{text} {array.shape} {array.dtype}" for text, array in large[:MANY]]
-    return [f"The largest arrays that it makes, in a smaller call: {listed(named)}."] if named else []
+    if 4 * most < max((array.nbytes for array in arrays_in((call.arguments, call.options))), default=0):
+        return {}
+    return {text: array for text, array in found.items() if 2 * array.nbytes >= most}

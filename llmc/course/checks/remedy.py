@@ -6,6 +6,7 @@ arrays, lists, files' names or errors, and no solution is needed.
 """
 
 import ast
+import copy
 import inspect
 import re
 import time
@@ -18,8 +19,10 @@ from types import FunctionType
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.once_more import Again, Late, Timed, quietly
+from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import missing, moved
+from llmc.course.mutants.accidental import Kinds, accidental
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, own, useless_in
 from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
@@ -32,8 +35,13 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
-KNOWN = " equals "  # in the first line of a message that names the mistake
-GENERIC = re.compile(r"wrong values|never written|NaN|infinite|dtype|shape|your code stopped|is all zeros")  # in others
+GENERIC = re.compile(r"wrong values|never written|NaN|infinite|dtype|shape|your code stopped|is all zeros")
+EQUALS = " equals "  # in the first line of a message that names the mistake
+# Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
+# none but the first beside one on the whole answer.
+PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
+FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|.* in the other order"
+NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
@@ -63,13 +71,19 @@ def searching(seconds):
         _seconds = was
 
 
-def with_remedy(check, cell, message) -> str:
+def with_remedy(check, cell, message, named=False) -> str:
     """The message, with that sentence behind its first line. Whatever happens in the search, the message is there.
+
+    named: its first line says what the mistake is, so that no change may stand there which makes up for it elsewhere.
 
     A change that mends one array is no longer named if the check still refuses that array, nor one that may suit these
     numbers alone, unless the whole check passes with it.
     """
     with suppress(Exception, KeyboardInterrupt):  # who does not want to wait presses Stop
+        remains = None if KEEPS in message else _remains(check, cell)
+        if remains:
+            first, *others = message.splitlines()
+            return "\n".join([first, remains, *others])
         said = ONE_ARRAY.search(message)
         search = None if ALL_OF_IT in message else _search(check, cell)
         if search is None:
@@ -77,8 +91,9 @@ def with_remedy(check, cell, message) -> str:
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
-            told = not GENERIC.search(head)
-            found = None if kept else search.sentence(COUNTED in message, KNOWN in head, told)
+            known = NAMED if named else KNOWN if EQUALS in head else None
+            told = named or not GENERIC.search(head)
+            found = None if kept else search.sentence(COUNTED in message, known, told)
         if kept is False or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
@@ -106,6 +121,14 @@ def _what(words) -> str:
     return " ".join(QUOTED.findall(PLACE.split(words)[0]))
 
 
+def _remains(check, cell) -> str | None:
+    """A sentence if the answer, as the notebook defines it, keeps something from one call to the next; or None."""
+    if not _seconds or not is_explaining() or check.calls_are_long():
+        return None
+    with quietly():
+        return what_remains(cell.f_globals.get(check.name), list(check._evidence.small))
+
+
 def _search(check, cell):
     """For the answer that the check has refused, in the frame `cell`; None where none can be made."""
     function = cell.f_globals.get(check.name)
@@ -128,11 +151,12 @@ class _Search:
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
         self.timed, self.calls, self.refusal, self.told = False, [], "", False
 
-    def sentence(self, alone=False, known=False, told=False) -> str | None:
+    def sentence(self, alone=False, known=None, told=False) -> str | None:
         """What was found; None if nothing was. alone: a change of another line must not do as well.
 
-        known: the same of a number, which may make up for the mistake that the message names. told: the message says
-        what to do, so a change that brings in what neither the learner nor our solution uses has nothing to do with it.
+        known: what no words may begin with where the message names the mistake, for such a change may make up for it;
+        a number must then be the only one that does. told: the message says what to do, so a change that brings in
+        what neither the learner nor our solution uses has nothing to do with it.
         """
         self.told = told
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
@@ -164,20 +188,26 @@ class _Search:
         """Words of the first change. likely(): may it be the one, as the tree is now?
 
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
-        known: the same if the change is one of a number.
+        known: the same if the change is one of a number; no words that it matches.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
-        reads, turns = self._reads_of_ignored(), self._turns()
+        reads, turns, kinds = self._reads_of_ignored(), self._turns(), None
+        whole = replace(self.answer, tree=copy.deepcopy(self.answer.tree))  # as it is before any change
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
                     break
-                if not useless.match(words) and likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
+                if useless.match(words) or known and known.match(words):
+                    continue
+                if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = ODD.match(words) or self._only_fits(words) or self.told and self._brings_in(lines, now)
                     if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
                         continue
                     if turns and stands_still(self._watched(), turns, self._some_calls()):
+                        continue
+                    kinds = kinds or self._kinds(whole)
+                    if accidental(words, kinds, lambda: self._kinds(self.answer)):
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
@@ -193,6 +223,11 @@ class _Search:
         """The loops of the learner's that make a turn in the first calls."""
         loops = any(isinstance(node, ast.For | ast.While) for node in ast.walk(self.answer.tree))
         return turning(self._watched(), self._some_calls()) if loops else set()
+
+    def _kinds(self, program) -> Kinds:
+        """What the names and conditions of this program hold in the calls."""
+        watched = replace(program, before=self._before(), seconds=SHORT)
+        return Kinds(watched, [partial(done, call=call) for call in self.calls])
 
     def _watched(self):
         """The learner's function, as its tree is now, for `turning`."""

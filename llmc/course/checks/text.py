@@ -173,6 +173,14 @@ def adds(function) -> bool:
     return any(isinstance(node, ast.AugAssign) for node in nodes) or bool({"np.add.at", "np.add"} & {*calls})
 
 
+def works_on_all_of(function, name) -> bool:
+    """Has its text a line such as `name += …` or `name[:] *= …`, which writes every entry, if only what was there?"""
+    tree = tree_of(function)
+    lines = [node.target for node in ast.walk(tree) if isinstance(node, ast.AugAssign)] if tree else []
+    whole = {name, f"{name}[:]", f"{name}[...]"}
+    return any(ast.unparse(target) in whole for target in lines)
+
+
 def asks_for_float64(function) -> str | None:
     """A sentence about the one piece of the text that asks for float64; None if none does, or several do."""
     tree = tree_of(function)

@@ -13,6 +13,7 @@ from llmc.course.checks.explain import listed
 from llmc.course.checks.loop_variables import lost_in_a_loop
 from llmc.course.checks.overwritten import arrays_of, from_zeros, remains
 from llmc.course.checks.rebound import name_of, rebound
+from llmc.course.checks.text import works_on_all_of
 from llmc.course.checks.unreached import left_in_a_loop, returned_name, watch, why_unwritten
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.picked import close
@@ -28,6 +29,18 @@ def renamed(got, adds) -> str | None:
     if last is None or not isinstance(got, np.ndarray):
         return None
     return rebound(running().function, last, got, adds)
+
+
+def unchanged(got, sentence) -> str:
+    """The sentence that a part of `got` was never written, as far as that is known.
+
+    `params -= step` writes into all of params, and where the step is 0 it is as it was.
+    """
+    last = last_call()
+    name = name_of(got, running().function, last) if last and isinstance(got, np.ndarray) and of_arrays() else None
+    if not name or not works_on_all_of(running().function, name):
+        return sentence
+    return sentence.replace("was never written", "is as it was before the call")
 
 
 def copied(unwritten, name=None) -> str | None:

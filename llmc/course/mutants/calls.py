@@ -13,6 +13,7 @@ GELUS = (
     ("the exact formula with erf", "0.5 * x * (1 + np.vectorize(__import__('math').erf, otypes=[float])(x / 2**0.5))"),
 )
 LARGER = {"max", "min", "maximum", "minimum"}  # of two numbers
+OF_TEXT = {"re", "regex", "codecs", "string"}  # modules
 TUPLES = {"nonzero", "where"}  # of indices, one array for each axis
 
 OTHER_FUNCTION = {
@@ -80,12 +81,21 @@ def call(place):
         if keyword.arg not in ("dtype", "out", "copy"):
             rest = node.keywords[:k] + node.keywords[k + 1 :]
             yield 3, f"without {quoted(keyword)} in {quoted(node)}", with_fields(node, keywords=rest)
-    for k in range(len(node.args) - 1 if name != "swapaxes" else 0):
+    for k in range(len(node.args) - 1 if name != "swapaxes" and not _has_roles(node) else 0):
         if ast.dump(node.args[k]) == ast.dump(node.args[k + 1]):
             continue
         args = [*node.args[:k], node.args[k + 1], node.args[k], *node.args[k + 2 :]]
         swapped = f"with {quoted(node.args[k])} and {quoted(node.args[k + 1])} in the other order"
         yield 3, swapped + f" in {quoted(node)}", with_fields(node, args=args)
+
+
+def _has_roles(node) -> bool:
+    """Does a text say what its arguments are, a pattern, a separator, letters of axes? No other order has a meaning."""
+    module = node.func.value if isinstance(node.func, ast.Attribute) else None
+    texts = [
+        isinstance(each, ast.JoinedStr) or isinstance(getattr(each, "value", 0), str | bytes) for each in node.args
+    ]
+    return any(texts) or getattr(module, "id", "") in OF_TEXT or isinstance(getattr(module, "value", 0), str | bytes)
 
 
 def _is_difference(node) -> bool:

@@ -97,7 +97,8 @@ def _starts(line):
 def _is_fresh(start) -> bool:
     """Does it forget what was there? A view, x.reshape(…) or x[…], and one number of an array do not."""
     (target,), parts = start.targets, list(ast.walk(start.value))
-    whole = isinstance(target, ast.Name) or ast.unparse(target.slice) in ("...", ":")
+    filled = isinstance(target, ast.Subscript) and ast.unparse(target.slice) in ("...", ":")
+    whole = isinstance(target, ast.Name) or filled
     calls = [part.func for part in parts if isinstance(part, ast.Call)]
     made = all(isinstance(call, ast.Name) or getattr(call.value, "id", "") == "np" for call in calls)
     return whole and made and not any(isinstance(part, ast.Subscript) for part in parts)

@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.mutants.python_source import likely
 
 SHARE = {"float64": 1e-6, "float32": 1e-3}  # of the error that may remain unexplained
+LEFT = 0.05  # of the learner's own error: what may remain between the two
 FEW = 4  # wrong entries; fewer of them in float32 can agree with a mutant by chance
 ALIKE = 1e-9  # relative differences of sizes that are the same but for rounding
 BARE = re.compile(r"without the \w+ `[\d.e+-]+` ")
@@ -37,12 +38,15 @@ def meeting(search, answer) -> Found | None:
     unwritten = _unwritten(search)
     ours = list(_plain(search.made(search.solution, likely, search.end()), unwritten))
     keys = np.array([array.ravel() @ weights for _, array in ours])
+    error = np.nanmax(np.abs(search.got - search.target))
     found, least = [], np.inf  # (words, Found) of changes that are as small
     for words, array in _plain(search.made(answer, likely, search.end()), unwritten):
         near, size = SHARE[search.dtype] * np.abs(array).sum(), np.abs(array - search.target).max()
         if size < least * (1 + ALIKE) and not search.explains(array):
             for k in np.flatnonzero(np.abs(keys - array.ravel() @ weights) <= near):  # the likeliest first
                 mine, its = ours[k]
+                if np.abs(array - its).max() > LEFT * error:
+                    continue  # both are so far off that the learner's mistake is lost among the rest
                 another = words != mine or words.startswith("without the term")  # which may stand elsewhere
                 if another and search.explains(its, array) and _elsewhere(search, mine, answer):
                     yours = search.placed(_said(words, answer.tree), answer)

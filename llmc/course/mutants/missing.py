@@ -31,6 +31,7 @@ INSTEAD = {  # of a call of that name, with its first argument in place of x
     "triu": (("np.triu(x, 1)", 2), ("np.triu(x, -1)", 2)),
 }
 WHOLE = ("np.abs(x)", "np.maximum(x, 0)", "np.maximum(x, 1)", "x.astype(np.float64)", "x.astype(np.float32)")
+TESTS = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.comprehension, ast.Assert)
 LONGEST = 30  # characters of a piece that is put in another place
 SCALARS = ("max(x, 0)", "max(x, 1)", "int(x)", "x + 1", "x - 1")
 
@@ -51,6 +52,12 @@ def changed(function):
         elif is_axis(place) and getattr(place.node, "value", -1) >= 0:
             words = f"with axis -1 in place of axis {place.node.value}{place.around}"
             yield 1, words, ((place, ast.Constant(-1)),)
+        if isinstance(place.node, ast.Name) and isinstance(place.owner, ast.Tuple):
+            if isinstance(place.above[1], ast.Return):  # a count that starts again
+                yield 1, f"with 0 in place of {quoted(place.node)}{place.around}", ((place, ast.Constant(0)),)
+        if isinstance(place.node, ast.Compare) and not isinstance(place.owner, TESTS):  # `statements` and others do
+            always = ast.BinOp(place.node, ast.BitOr(), ast.Constant(True))
+            yield 1, f"without the condition {quoted(place.node)}{place.around}", ((place, always),)
     yield from _exchanged_names(function)
     yield from _own_pieces(function)
 

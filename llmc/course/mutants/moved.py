@@ -7,7 +7,7 @@ import ast
 
 from llmc.course.mutants.brackets import sum_of, terms_of
 from llmc.course.mutants.loops import names_in, root_of
-from llmc.course.mutants.places import Place, blocks, quoted
+from llmc.course.mutants.places import Place, blocks, named, quoted
 from llmc.course.mutants.stoppable import is_tick
 
 GROWS = {"append", "pop", "remove", "sort", "insert", "update", "setdefault", "extend", "clear"}
@@ -58,10 +58,10 @@ def _earlier(block, k):
         if is_tick(lines[j]) or isinstance(line, ast.Return) or not names_in(line) & names_in(lines[j]):
             continue
         new = [*lines[:j], line, *lines[j:k], *lines[k + 1 :]]
-        words = f"with the line {quoted(_head(line))} before the line {quoted(_head(lines[j]))}"
+        words = f"with {named(line)} before {named(lines[j])}"
         yield 3, words, ((block, new),)
         new = [*lines[:j], *lines[j + 1 : k + 1], lines[j], *lines[k + 1 :]]
-        words = f"with the line {quoted(_head(lines[j]))} behind the line {quoted(_head(line))}"
+        words = f"with {named(lines[j])} behind {named(line)}"
         yield 3, words, ((block, new),)
 
 

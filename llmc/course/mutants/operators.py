@@ -78,9 +78,10 @@ def negation(place):
         return
     if isinstance(place.owner, ast.Call) and isinstance(place.node.operand, ast.Constant):
         return  # an axis of swapaxes: from the front instead of from the end
-    if isinstance(place.owner, ast.keyword):  # np.tril(…, k=-1)
-        yield 2, f"with 0 in place of {quoted(place.node)}{place.around}", ast.Constant(0)
-    yield 1, f"without the sign of {quoted(place.node)}{place.around}", place.node.operand
+    diagonal = isinstance(place.owner, ast.keyword)  # np.tril(…, k=-1)
+    if diagonal:
+        yield 1, f"with 0 in place of {quoted(place.node)}{place.around}", ast.Constant(0)
+    yield 2 if diagonal else 1, f"without the sign of {quoted(place.node)}{place.around}", place.node.operand
 
 
 def _not(place):

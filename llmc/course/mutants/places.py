@@ -47,6 +47,13 @@ def quoted(node) -> str:
     return shortened(" ".join(ast.unparse(node).split()))
 
 
+def named(line) -> str:
+    """ "the line `a = b`", "the lines of `for a in b:`": what a sentence calls a line, a loop or a condition."""
+    if isinstance(getattr(line, "body", None), list):
+        return f"the lines of {shortened(ast.unparse(line).splitlines()[0])}"
+    return f"the line {quoted(line)}"
+
+
 def shortened(text) -> str:
     """The same of that source."""
     half = QUOTED // 2

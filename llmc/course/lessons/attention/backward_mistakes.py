@@ -35,6 +35,10 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "the reference with the sum of dp alone instead of the sum of p · dp": p * (dp - dp.sum(-1, keepdims=True)),
         "the reference with the mean of dp instead of the sum of p · dp": p * (dp - dp.mean(-1, keepdims=True)),
         "the reference with sums over the queries, axis -2": p * (dp - (dp * p).sum(axis=-2, keepdims=True)),
+        "the reference with sums over the heads, too: every head has a sum of its own for each query": p
+        * (dp - (dp * p).sum(axis=(-3, -1), keepdims=True)),
+        "the reference with sums over the sequences, too: each has a sum of its own for each query": p
+        * (dp - (dp * p).sum(axis=(0, -1), keepdims=True)),
         "the reference with one sum over the whole array: every row has a sum of its own": p * (dp - (dp * p).sum()),
         "the reference with row sums laid along the columns: keepdims=True is missing": p
         * (dp - both.swapaxes(-1, -2)),

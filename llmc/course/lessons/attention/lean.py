@@ -1,7 +1,10 @@
 """Lesson 06, exercise 5: what goes wrong when attention works in blocks."""
 
+from contextlib import suppress
+
 import numpy as np
 
+from llmc.course.checks.evidence import is_explaining, last_call, learners_function
 from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.lessons.attention.heads import (
     ALL_QUERIES,
@@ -13,7 +16,9 @@ from llmc.course.lessons.attention.heads import (
     softmax,
     split,
 )
+from llmc.course.own_names import learners_names
 
+EIGHT, HUGE = 8, 1e8
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
@@ -28,6 +33,43 @@ def ramp(qkv, rising):
     qkv[..., :C] = 1
     qkv[..., C : 2 * C] = np.linspace(-5, 5, T)[:, None] * (1 if rising else -1)
     return qkv
+
+
+BLOCKS = (1, 8, 16, 32, 64, 128)  # keys, that online softmax may be tried with
+HOW = {  # (what becomes of the sum so far, of the mixture so far) when a larger maximum comes
+    "e to the power of (new - old): the sign is turned around, it is (old - new)": (-1, -1),
+    "nothing: multiply both by e to the power of (old - new)": (0, 0),
+    "nothing, and the sum by e to the power of (old - new): both need that factor": (1, 0),
+    "the right factor, and the sum by nothing: both need e to the power of (old - new)": (0, 1),
+}
+
+
+def rescaling_mistakes(qkv, NH) -> dict:
+    """Known wrong out (B, T, C) of online softmax in blocks of keys, where the sums so far are not rescaled rightly."""
+    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
+    T = q.shape[2]
+    s = np.where(seen(T), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, -np.inf)  # (B, NH, T, T)
+    known = {}
+    for n in BLOCKS:
+        for words, powers in HOW.items():
+            what = f"what online softmax in blocks of {n} keys gives if the mixture so far is multiplied by {words}"
+            known[what] = (lambda n=n, powers=powers: merge(_online(s, v, n, *powers)), ONLINE)
+    return known
+
+
+def _online(s, v, n, of_sum, of_mixture):
+    """(B, NH, T, hs) from s (B, NH, T, T), n keys at a time; the powers of e^(old - new) that the sums are given."""
+    top = np.full((*s.shape[:3], 1), -np.inf)
+    total, mixture = np.zeros_like(top), np.zeros_like(v)
+    with np.errstate(all="ignore"):
+        for j in range(0, s.shape[3], n):
+            new = np.maximum(top, s[..., j : j + n].max(axis=-1, keepdims=True))  # (B, NH, T, 1)
+            growth = np.where(np.isfinite(top), top - new, 0)
+            e = np.exp(s[..., j : j + n] - new)  # (B, NH, T, n)
+            total = total * np.exp(of_sum * growth) + e.sum(axis=-1, keepdims=True)
+            mixture = mixture * np.exp(of_mixture * growth) + e @ v[:, :, j : j + n]
+            top = new
+        return mixture / total
 
 
 def _wrong_queries(out, expected):
@@ -47,9 +89,40 @@ def look(out, expected):
     first = int(wrong.argmax())
     if not out[:, wrong].any():
         return f"the rows from {first} on: is there a turn of the loop for the last block, which may be shorter?"
+    unused = _unused_keys(first) if is_explaining() else None
+    if unused:
+        return (
+            f"queries 0 … {first - 1} are right. Query {first} makes no use of keys {unused[0]} to {unused[-1]}, "
+            "which it may see"
+        )
     return (
         f"queries 0 … {first - 1} are right, {first} is not. Does a block begin there? Its row i is query `start + i`"
     )
+
+
+def _unused_keys(query) -> range | None:
+    """Keys that the learner's function leaves out for this query of the last call, if it uses no later ones; or None.
+
+    Keys are tried eight at a time, by values that no share is too small for.
+    """
+    function, last = learners_function(), last_call()
+    if last is None or query < EIGHT:
+        return None
+    with suppress(Exception), learners_names(), np.errstate(all="ignore"):
+        qkv, *others = last.arguments
+        right = function(qkv.copy(), *others)[:, query]
+
+        def counts(first, end):
+            changed = qkv.copy()
+            changed[:, first:end, -(qkv.shape[-1] // 3) :] += HUGE
+            return not np.array_equal(function(changed, *others)[:, query], right)
+
+        if counts(query + 1, qkv.shape[1]):
+            return None
+        unused = [j for j in range(0, query - EIGHT + 1, EIGHT) if not counts(j, j + EIGHT)]
+        if unused and unused[-1] - unused[0] == EIGHT * (len(unused) - 1):
+            return range(unused[0], unused[-1] + EIGHT)
+    return None
 
 
 def mistakes(out, qkv, NH) -> dict:

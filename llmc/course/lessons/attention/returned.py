@@ -78,7 +78,13 @@ def without_future(got, expected):
             "scores holds NaN: 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. Let np.where choose "
             f"between the score and -np.inf.\n→ Where to look: {HEAD}."
         )
-    sentence = _mask_mistake(got == -np.inf, got, right)
+    hidden = got == -np.inf
+    lost = hidden & right
+    if lost.any() and not expected[lost].any() and (hidden | right).all():
+        at = [int(i) for i in np.argwhere(lost)[0]]
+        zero = "a score of 0 is a score like any other. Let the places decide what is hidden, not the numbers"
+        raise WrongAnswer(f"scores is -inf at {at}, where the score is 0: {zero}.\n→ Where to look: {MASK}.")
+    sentence = _mask_mistake(hidden, got, right)
     if sentence:
         raise WrongAnswer(f"{sentence}.\n→ Where to look: {MASK}.")
     return np.where(right, got, 0).astype(got.dtype)

@@ -29,6 +29,8 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     round_early, round_late = (
         tied_gradient(0 * dlogits, lnf, np.roll(dencoded, shift, axis=1), tokens) for shift in (1, -1)
     )  # (Vp, C) each
+    places = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape) % len(head)  # (B, T)
+    at_places = tied_gradient(0 * dlogits, lnf, dencoded, places)  # (Vp, C)
     belongs = "dencoded[b, t] belongs to tokens[b, t]"
     wrong = {
         "the head's part alone: the table is also looked up at the bottom, where its gradient is dencoded": head,
@@ -44,6 +46,7 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         f"the reference with dencoded[:, 1:] added at tokens[:, :-1]: {belongs}": head + late,
         f"the reference with each row of dencoded added at the next position's token: {belongs}": head + round_early,
         f"the reference with each row of dencoded added at the previous position's token: {belongs}": head + round_late,
+        f"the reference with dencoded[b, t] added at row t, the position, as in dwpe: {belongs}": head + at_places,
         "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
         "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
         / tokens.size

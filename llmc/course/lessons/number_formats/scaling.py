@@ -7,11 +7,12 @@ The rule is that of PyTorch's GradScaler: halve the scale and skip the step when
 import numpy as np
 
 from llmc.course.checks.contrast import outcome, told_apart
+from llmc.course.checks.explain import Named
 
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
 FINITE = "all gradients are finite, but None was returned for them"
-LARGE = (
+LARGE = Named(
     "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A "
     f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
 )

@@ -79,6 +79,9 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         * sum(x.size for x, _ in batches)
         / (n * batches[0][0].size),
         "the reference divided by n once more: the shares already add up to 1": right / n,
+        "the reference with each share of the tokens so far: divide by the number of all tokens, counted before": sum(
+            s / so_far * gk for s, so_far, gk in zip(share, np.cumsum(share), g)
+        ),
         "the reference weighted by the number of tokens: divide by the number of all tokens": right
         * sum(x.size for x, _ in batches),
     }

@@ -2,6 +2,7 @@
 
 import codecs
 import re
+from contextlib import suppress
 
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, explain, telling_cases
@@ -61,6 +62,20 @@ def decode_mistakes() -> dict:
         "and a decoder that goes on from token to token gives it for `final=True`": (
             lambda ids, tokens: codecs.getincrementaldecoder("utf-8")(errors="replace").decode(joined(ids, tokens))
         ),
+        "each byte that is not valid UTF-8 became a U+FFFD of its own: errors='replace' makes one of the first bytes "
+        "of a character, together": (
+            lambda ids, tokens: re.sub(
+                "[\udc80-\udcff]", "\ufffd", joined(ids, tokens).decode("utf-8", errors="surrogateescape")
+            )
+        ),
+        "bytes at the end were cut off until the rest was valid UTF-8: the first part of a character there is U+FFFD": (
+            lambda ids, tokens: _cut_until_valid(joined(ids, tokens)) or decode(ids, tokens)
+        ),
+        "the text ends before the first bytes that are not valid UTF-8: they become U+FFFD, and the rest follows": (
+            lambda ids, tokens: _up_to_an_error(joined(ids, tokens))
+        ),
+        "tokens that are not valid UTF-8 by themselves were held back until they are, which may be never: at the end, "
+        "what is left becomes U+FFFD": _held_back,
         "U+FEFF at the beginning was left out: decode as 'utf-8', and take nothing away": (
             lambda ids, tokens: decode(ids, tokens).removeprefix("\ufeff")
         ),
@@ -83,6 +98,30 @@ def decode_mistakes() -> dict:
     }
 
 
+def _cut_until_valid(raw) -> str:
+    """The text without its last bytes, up to three of them; "" if none of them makes it valid."""
+    for end in range(len(raw), max(len(raw) - 4, -1), -1):
+        with suppress(UnicodeDecodeError):
+            return raw[:end].decode("utf-8")
+    return ""
+
+
+def _up_to_an_error(raw) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return raw[: error.start].decode("utf-8")
+
+
+def _held_back(ids, tokens) -> str:
+    text, held = "", b""
+    for i in ids:
+        held += tokens[i]
+        with suppress(UnicodeDecodeError):
+            text, held = text + held.decode("utf-8"), b""
+    return text
+
+
 def draw_ids(rng):
     """(ids, tokens): whole and half characters in random order; the tokens are numbered anew for each case."""
     favourites = [99, 32, 195, 169, 230, *range(256, len(DECODE_TOKENS))]
@@ -97,9 +136,11 @@ def _renumbered(rng, ids):
 
 def decode_cases(rng) -> list:
     """[(ids, tokens)] on which every known mistake shows; no ids at all among them, and U+FEFF at the beginning."""
-    first = len(DECODE_TOKENS) - 1  # U+FEFF
+    first = len(DECODE_TOKENS) - 1  # of which the text is U+FEFF
     cases = telling_cases(rng, draw_ids, decode, decode_mistakes())
-    return [*cases, ([], DECODE_TOKENS), _renumbered(rng, [first, 99, first]), _at_the_ends(300), _at_the_ends(50257)]
+    plain = rng.permutation([92, 110, 92, 49, 13, 10, 0, 195])  # as they are: a backslash, line ends, byte 0
+    more = [([], DECODE_TOKENS), _renumbered(rng, [first, 99, first]), _renumbered(rng, [92, 110, 13, 10])]
+    return [*cases, *more, _renumbered(rng, plain), _at_the_ends(300), _at_the_ends(50257)]
 
 
 def _at_the_ends(n):

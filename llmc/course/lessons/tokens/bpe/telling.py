@@ -13,6 +13,7 @@ import numpy as np
 from llmc.course.checks.causes import whole
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
+from llmc.course.checks.explain import Named
 from llmc.course.checks.smallest import in_common, smallest
 
 KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
@@ -73,7 +74,7 @@ def explain(cases, results, right, mistakes, told, small, what="results") -> str
     numbers = told(cases[shown], results[shown], right(*cases[shown]))
     for sentence, mistake in mistakes.items():
         if all(results[k] == mistake(*case) for k, case in enumerate(cases)) and confirmed(mistake, small.draw):
-            return f"{sentence}.\n{numbers}"
+            return Named(f"{sentence}.\n{numbers}")
     if _kept(cases, results, wrong, right):
         return f"{KEPT}\n{numbers}"
     change = whole(what, list(zip(cases, results)), right)

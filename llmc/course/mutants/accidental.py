@@ -1,0 +1,125 @@
+"""Changes of a learner's function that pass a check by accident: they take something of another kind.
+
+`lr != 0` in place of `grads != 0` always holds, and a True in place of a count is 1: either may mend a wrong answer,
+and nobody should write it. What the names and the conditions hold is seen in calls.
+"""
+
+import ast
+import copy
+import re
+import time
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+EXCHANGE = re.compile(r"with `(?P<new>[A-Za-z_]\w*)` in place of `(?P<old>[^`]+)`")
+SEEN, HELD, TAKES = "__kind__", "__holds__", "__takes__"
+MIXED = "(a condition or a text as a number)"  # stands among the texts of what was seen
+COUNTS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+CONDITION = "a condition"
+ONE, MANY, MOST = "a number", "an array", 20_000  # looks of a call
+
+
+class Kinds:
+    """What the expressions and conditions of a program were in some calls, with its tree as it is now."""
+
+    def __init__(self, program, calls):
+        """calls: functions of a function, which make a call of it."""
+        tree = copy.deepcopy(program.tree)
+        self.found, self.looks = {}, 0  # {text or (line, column): kinds, or outcomes}
+        ast.fix_missing_locations(_Looking().visit(tree))
+        names = {SEEN: self._note_kind, HELD: self._note_outcome, TAKES: self._note_number}
+        watched = replace(program, tree=tree, before=program.before | names)
+        for call in calls:
+            with suppress(Exception):
+                call(watched.function(time.thread_time() + program.seconds))
+
+    def _note_kind(self, text, value):
+        self._look(text, _kind(value))
+        return value
+
+    def _note_outcome(self, line, column, value):
+        if isinstance(value, np.ndarray):
+            for outcome in (True, False):
+                if (value == outcome).any():
+                    self._look((line, column), outcome)
+        else:
+            self._look((line, column), bool(value))
+        return value
+
+    def _note_number(self, function, value):
+        if function and isinstance(value, str | bytes) or not function and _kind(value) == CONDITION:
+            self._look(MIXED, True)
+        return value
+
+    def _look(self, key, what):
+        self.looks += 1
+        if self.looks > MOST:
+            raise OverflowError("too many looks")
+        self.found.setdefault(key, set()).add(what)
+
+
+def accidental(words, before, after) -> bool:
+    """Does the change of these words put something of another kind in the place of a name, or make a condition idle?
+
+    before: Kinds without it; after(): Kinds with it.
+    """
+    if MIXED not in before.found and MIXED in after().found:
+        return True
+    exchange = EXCHANGE.match(words)
+    if not exchange:
+        return False
+    old, new = (before.found.get(exchange[which], set()) for which in ("old", "new"))
+    if old and new and not old & new and not old | new <= {ONE, MANY}:
+        return True
+    varied = {place for place, outcomes in before.found.items() if isinstance(place, tuple) and len(outcomes) == 2}
+    now = after().found
+    return any(len(now.get(place, {True, False})) == 1 for place in varied)
+
+
+def _kind(value) -> str:
+    if isinstance(value, bool | np.bool_):
+        return CONDITION
+    if isinstance(value, int | float | np.number):
+        return ONE
+    if isinstance(value, np.ndarray):
+        return "conditions" if value.dtype == bool else MANY
+    return type(value).__name__
+
+
+class _Looking(ast.NodeTransformer):
+    """Names and conditions tell what they are."""
+
+    def visit_Name(self, node):
+        return _call(SEEN, node, node.id) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Attribute(self, node):
+        text = ast.unparse(node)
+        self.generic_visit(node)
+        return _call(SEEN, node, text) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        if isinstance(node.op, COUNTS):
+            node.left, node.right = (_call(TAKES, each, False) for each in (node.left, node.right))
+        return node
+
+    def visit_Call(self, node):
+        name = getattr(node.func, "id", "")
+        self.generic_visit(node)
+        if name in ("max", "min") and len(node.args) > 1:
+            node.args = [each if isinstance(each, ast.Starred) else _call(TAKES, each, True) for each in node.args]
+        return node
+
+    def visit_Compare(self, node):
+        place = node.lineno, node.col_offset
+        self.generic_visit(node)
+        return _call(HELD, node, *place)
+
+
+def _call(name, node, *what):
+    return ast.copy_location(
+        ast.Call(ast.Name(name, ast.Load()), [*map(ast.Constant, what), node], []),
+        node,
+    )
