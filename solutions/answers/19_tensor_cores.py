@@ -749,3 +749,8 @@ def totals_over_sixteen(code):
         "__shfl_xor_sync(ALL, whole, 2)",
         "__shfl_xor_sync(ALL, whole, 8)",
     )
+
+
+@wrong("swizzle", says="with `first + lane / 8` in place of `warp * 16 + lane / 8`")
+def turned_with_the_same_squares_in_every_turn(code):
+    return replaced(code, "int square = first + lane / 8", "int square = warp * 16 + lane / 8")
