@@ -1202,3 +1202,16 @@ def leaky_in_a_loop(code):
     for (; i < n; i += blockDim.x) out[i] = x[i] * (x[i] > 0 ? 1 : slope);
 """,
     )
+
+
+@wrong("split_heads", says="with `thread >= 3 * B * T * C / 4` in place of `thread >= 3 * B * T * C`")
+def split_heads_with_a_guard_of_single_numbers(code):
+    head, _, rest = code.partition("    // ### BEGIN SOLUTION\n")
+    body = """
+    int thread = blockIdx.x * blockDim.x + threadIdx.x, C = NH * hs;
+    if (thread >= 3 * B * T * C) return;
+    int i = thread * 4, j = i % hs, t = (i /= hs) % T, h = (i /= T) % NH, b = (i /= NH) % B, s = i / B;
+    const float4* from = (const float4*)(qkv + (b * T + t) * 3 * C + s * C + h * hs + j);
+    ((float4*)out)[thread] = *from;
+"""
+    return head + body + rest.partition("// ### END SOLUTION\n")[2]

@@ -1095,3 +1095,72 @@ def warp_whose_lanes_take_pieces(code):
 def warp_whose_lanes_talk_in_every_turn(code):
     before = f"top = fmaxf(top, x[c]);\n    {GAPS}{TOP}\n"
     return replaced(code, before, f"{{ top = fmaxf(top, x[c]);\n        {GAPS}{TOP}\n    }}\n")
+
+
+# ------------------------------------------------------ an order of lines, whole numbers, and fours: by the text alone
+
+
+@wrong(
+    "online_softmax", says="Line 29: `expf(top - top)` is always 1, because line 28 has put the new number into `top`"
+)
+def online_with_the_old_top_overwritten(code):
+    of_row = "float of_row = warp_max(top);\n    total = warp_sum(total * expf(top - of_row));\n    top = of_row;"
+    return replaced(code, of_row, "top = warp_max(top);\n    total *= expf(top - top);\n    total = warp_sum(total);")
+
+
+@wrong("online_softmax", says="Line 30: `expf(top - of_row)` is always 1, because line 29 has made the two the same")
+def online_with_the_top_of_the_row_taken_too_early(code):
+    merged = "total = warp_sum(total * expf(top - of_row));"
+    return replaced(code, f"    {merged}\n    top = of_row;", f"    top = of_row;\n    {merged}")
+
+
+@wrong("welford_layernorm", says="Line 11: `nb / n` divides whole numbers, so what is behind the point is cut off")
+def welford_with_counts_that_are_ints(code):
+    return holes(
+        code,
+        """
+    int na = a.count, nb = b.count, n = na + nb;
+    if (n == 0) return a;
+    float gap = b.mean - a.mean;
+    return {(float)n, a.mean + gap * (nb / n), a.squares + b.squares + gap * gap * na * nb / n};
+        """,
+        f"    {STATISTICS}",
+    )
+
+
+@wrong(
+    "welford_layernorm", says="Line 12 multiplies by `a.count` and divides by it, so it cancels: line 10 has changed"
+)
+def welford_with_the_count_updated_too_early(code):
+    return holes(
+        code,
+        """
+    if (b.count == 0.0f) return a;
+    float gap = b.mean - a.mean;
+    a.count += b.count;
+    a.mean += gap * b.count / a.count;
+    a.squares += b.squares + gap * gap * a.count * b.count / a.count;
+    return a;
+        """,
+        f"    {STATISTICS}",
+    )
+
+
+@wrong("welford_layernorm", says="with `b.count == 0.0f` in place of `a.count == 0.0f || b.count == 0.0f`")
+def welford_that_returns_the_first_part_where_it_is_empty(code):
+    return replaced(code, "if (count == 0.0f)", "if (a.count == 0.0f || b.count == 0.0f)")
+
+
+@wrong("fused_layernorm", says="`w[i]` is a single float, but `i` counts float4s")
+def fused_with_one_scale_for_four_numbers(code):
+    single, four = "float s = w[i], t = b[i];", ", ".join(f"(u.{k} - m) * r * s + t" for k in "xyzw")
+    start, end = code.index("out4[i] = make_float4("), code.index("    if (lane == 0) {")
+    code = f"{code[:start]}{single}\n        out4[i] = make_float4({four});\n    }}\n{code[end:]}"
+    return replaced(
+        code, "float4 u = mine[i], s = ((const float4*)w)[i], t = ((const float4*)b)[i];", "float4 u = mine[i];"
+    )
+
+
+@wrong("fused_layernorm", says="with `kept + threadIdx.x / 32 * (C / 4)` in place of")
+def fused_with_rows_of_floats_in_place_of_fours(code):
+    return replaced(code, PLACE, PLACE.replace("quads", "C"))

@@ -909,3 +909,9 @@ def adds_after_every_slice(code):
     code = code[:end] + "}\n"
     inside = code.rindex("    }\n")
     return code[:inside] + written + code[inside:]
+
+
+@wrong("tiled_matmul", says="`… = n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k] : 0.0f` in place of")
+def tiles_of_b_by_their_columns(code):
+    line = "bs[row][column] = n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k] : 0.0f;"
+    return replaced(code, line, line.replace("n0 + row", "n0 + column"))

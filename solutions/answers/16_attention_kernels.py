@@ -760,3 +760,40 @@ def softmax_with_the_maximum_of_all_keys(code):
 @wrong("masked_softmax", says="is exp taken of these numbers without the largest subtracted?\np is right here.")
 def softmax_whose_stats_overflow(code):
     return replaced(code, "top + logf(total)", "logf(expf(top) * total)")
+
+
+# --------------------------------------------------------------- lanes, factors that vanish, and threads that leave
+
+
+@wrong(
+    "merge_parts",
+    says="infinite entries.\nout[0, 0] depends on total[0, 0]; it should depend on total[0, 0] and total[0, 1]",
+)
+def merge_with_totals_of_single_lanes(code):
+    return replaced(code, f"for (int s = 0; s < parts; s++) {WHOLE}", f"for (int s = lane; s < parts; s += 32) {WHOLE}")
+
+
+@wrong("attention_dq", says="Line 21 makes the call in the `if` on line 20, so only some lanes make it there")
+def queries_whose_delta_one_lane_adds_up(code):
+    delta = "float D = 0.0f;\n    if (lane == 0)\n        D = warp_sum(d * out[row * HS + lane]);"
+    return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", delta)
+
+
+@wrong("attention_dq", says="with `expf((warp_sum(query * key * scale) - stats[row]))` in place of")
+def queries_that_subtract_stats_32_times(code):
+    return replaced(code, PROBABILITY, "float p = expf(warp_sum(query * key * scale - stats[row]));")
+
+
+@wrong("attention_dq", says="in place of `sum += p * (dp - D) * scale * query`")
+def queries_times_themselves(code):
+    return replaced(code, GROWS, GROWS.replace("key", "query"))
+
+
+@wrong("fewest_requests", says="k0 + i <= (int)t && k0 + i < T` in place of")
+def requests_with_a_mask_of_the_block(code):
+    return replaced(code, ONE, ONE.replace("row", "(int)threadIdx.x && k0 + i < T"))
+
+
+@wrong("fewest_requests", says="The loop on line 19 has barriers, but `k0 <= row` depends on the thread, by `row`")
+def requests_of_threads_that_leave_the_tiles(code):
+    return replaced(code, "k0 < first + 64 && k0 < T", "k0 <= row")

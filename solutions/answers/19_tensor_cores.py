@@ -758,3 +758,8 @@ def tiles_beyond_the_edge_are_left_out(block, blocks, down, across):
         band, place = divmod(number, 8 * across)
         tiles.append((8 * band + place % 8, place // 8))
     return [tile for tile in tiles if tile[0] < down]
+
+
+@wrong("swizzle", says="with `first + lane / 8` in place of `warp * 16 + lane / 8`")
+def turned_with_the_same_squares_in_every_turn(code):
+    return replaced(code, "int square = first + lane / 8", "int square = warp * 16 + lane / 8")

@@ -41,17 +41,18 @@ def quotients(code):
         each = Tokens(text[piece.start : piece.end])
         floats = FLOAT.search(text, 0, piece.start) or any(known.types.get(t.text) in REAL for t in each.all)
         for k, token in enumerate(each.all) if floats else ():
-            if token.text == "/" and each.is_binary(k) and _of_whole(each, k, known) and not _in_an_index(each, k):
-                yield piece.start + each.all[k - 1].start, each.piece(k - 1, k + 1)
+            last = each.after(k + 1) if token.text == "/" and each.is_binary(k) else 0
+            if last and _of_whole(each, k, last, known) and not _in_an_index(each, k):
+                yield piece.start + each.all[k - 1].start, each.piece(k - 1, last)
 
 
-def _of_whole(each, k, known) -> bool:
-    """Is it `n / m` of whole numbers alone, with no float in the same product before it?"""
-    left, right = each.all[k - 1], each.all[k + 1]
-    before = each.all[k - 2].text if k > 1 else ""
-    alone = before not in ("*", "/", "%", ".", "->", "]", ")") and each.after(k + 1) == k + 1
-    whole = left.text in known.types and known.types[left.text] in WHOLE or NUMBER.fullmatch(left.text)
-    return bool(alone and whole and known.types.get(right.text) in WHOLE)
+def _of_whole(each, k, last, known) -> bool:
+    """Is it `n / m` or `1 / (n * m)` of whole numbers alone, with no other factor before it?"""
+    left, before = each.all[k - 1].text, each.all[k - 2].text if k > 1 else ""
+    alone = before not in ("*", "/", "%", ".", "->", "]", ")")
+    names = [token.text for token in each.all[k + 1 : last + 1] if token.kind == "name"]
+    divisor = names and all(known.types.get(name) in WHOLE for name in names)
+    return bool(alone and divisor and (known.types.get(left) in WHOLE or NUMBER.fullmatch(left)))
 
 
 def _in_an_index(each, k) -> bool:

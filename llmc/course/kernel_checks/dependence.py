@@ -89,9 +89,9 @@ def _vanished(experiment, report, differ, target) -> str:
     unread = report.raw.trace is not None and not read & {*lacking}
     if abs(mine[k].reshape(-1)[element]) > LEAST * size or not lacking or unread:
         return ""
-    names = _and([experiment.names[source] for source in lacking])
+    names, verb = _and([experiment.names[source] for source in lacking]), "is" if len(lacking) == 1 else "are"
     return (
-        f"{experiment.place(k, element)} is 0, or nearly, although {names} {'is' if len(lacking) == 1 else 'are'} read: "
+        f"{experiment.place(k, element)} is 0, or nearly, although {names} {verb} read: "
         "is a factor 0 there (exp of less than -103.9 is), or is nothing added up?"
     )
 

@@ -28,9 +28,9 @@ def left_at_different_turns(report) -> list[str]:
         first, last = line_at(text, loop.start()), line_at(text, end - 1)
         if _unequal(report, first, last):
             return [
-                f"The loop on line {first} has barriers, but `{condition}` depends on the thread, by `{asked[0]}`: threads "
-                "that have left it take no part in what the block still does together there. Let all threads take all "
-                "turns, and put an `if` around what only some should do."
+                f"The loop on line {first} has barriers, but `{condition}` depends on the thread, by `{asked[0]}`: "
+                "threads that have left it take no part in what the block still does together there. Let all threads "
+                "take all turns, and put an `if` around what only some should do."
             ]
     return []
 

@@ -8,6 +8,7 @@ from llmc.course.kernel_checks import shares
 from llmc.cuda.emulator.compiling.text import line_at, statements
 from llmc.cuda.emulator.findings.vectors import VECTORS
 
+COUNTS_FOURS = "counts float4s"  # in the sentence on an index
 UNEXPLAINED = " has wrong values."  # in the message of a check that has found no mistake
 
 
@@ -39,7 +40,7 @@ def _as_float4s(code, name) -> list[str]:
             nearest = min(counted, key=lambda other: abs(other.start() - match.start()))
             mine, its = ("".join(each[0].split()) for each in (match, nearest))
             return [
-                f"Line {line_at(text, match.start())}: `{mine}` is a single float, but `{match[1]}` counts float4s, as "
+                f"Line {line_at(text, match.start())}: `{mine}` is a single float, but `{match[1]}` {COUNTS_FOURS}, as "
                 f"in `{its}`. Four of {name} belong to it, from `{name}[4 * {match[1]}]` on."
             ]
     return []

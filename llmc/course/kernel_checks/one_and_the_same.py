@@ -1,5 +1,5 @@
-"""Where a kernel's text subtracts a number from itself, or divides by it what it has just multiplied by it: the variable
-was changed too early, and what it held before is gone."""
+"""Where a kernel's text subtracts a number from itself, or multiplies by it and then divides by it: the variable was
+changed too early, and what it held before is gone."""
 
 import re
 
@@ -81,11 +81,10 @@ def _changed(text, position, name) -> int:
 
 def _set_to(text, position, name, other) -> int:
     """The line of `name = other;`, if neither changes from there to that place; else 0."""
-    last = None
-    for last in re.finditer(rf"(?<![\w.]){re.escape(name)}\s*[-+*/]?=(?!=)", text[:position]):
-        pass
-    if last is None or not re.match(rf"\s*{re.escape(other)}\s*;", text[last.end() :]):
+    last = [*re.finditer(rf"(?<![\w.]){re.escape(name)}\s*[-+*/]?=(?!=)", text[:position])][-1:]
+    if not last or not re.match(rf"\s*{re.escape(other)}\s*;", text[last[0].end() :]):
         return 0
+    (last,) = last
     between = text[last.end() : position]
     inside = between.count("{") >= between.count("}")
     if not inside or re.search(rf"(?<![\w.]){re.escape(other)}\s*[-+*/]?=(?!=)", between):

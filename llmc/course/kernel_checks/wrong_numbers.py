@@ -14,7 +14,7 @@ from llmc.course.kernel_checks.in_the_text import shown_by_the_text
 from llmc.course.kernel_checks.left import one_column_each
 from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
 from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
-from llmc.course.kernel_checks.never_read import UNEXPLAINED, never_read
+from llmc.course.kernel_checks.never_read import COUNTS_FOURS, UNEXPLAINED, never_read
 from llmc.cuda.emulator.reporting.report import Report
 
 PARTLY = "was never written"
@@ -45,10 +45,13 @@ class Wrong(NamedTuple):
 def explained(message, wrong, mended) -> str:
     """The message with what is found. mended(most=…): a sentence about a change that mends the kernel, or None."""
     shown = shown_by_the_text(wrong.exercise, wrong.report)
-    shown += left_at_different_turns(wrong.report) + _cut_off(wrong)
+    if left := left_at_different_turns(wrong.report):  # the search for a change would cost a learner seconds
+        return words.with_sentences(message, left)
+    shown += _cut_off(wrong)
     shown += never_read(wrong.report) if UNEXPLAINED in message else []
     shown += one_column_each(wrong.report) if PARTLY in message else []
-    return _tried(words.with_sentences(message, shown), wrong, mended)
+    message = words.with_sentences(message, shown)
+    return message if any(COUNTS_FOURS in each for each in shown) else _tried(message, wrong, mended)
 
 
 def _tried(message, wrong, mended):

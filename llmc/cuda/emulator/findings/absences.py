@@ -102,7 +102,7 @@ def _two_calls(code, calls, reasons) -> str:
 
 
 def lane_names(code) -> set[str]:
-    """The names that differ between the lanes of a warp: threadIdx, and what is made from it but for a warp's number."""
+    """The names that differ between the lanes of a warp: threadIdx, and what is made from it, but no warp's number."""
     return thread_names(code, A_WARP)
 
 

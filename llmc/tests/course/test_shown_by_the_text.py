@@ -1,0 +1,102 @@
+"""What a kernel's text shows of wrong numbers: factors that are always 1, quotients of whole numbers, loops with
+barriers that threads leave at different turns, vanished numbers."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from llmc.course.kernel_checks import runs
+from llmc.course.kernel_checks.cut_off import cut_off, quotients
+from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
+from llmc.course.kernel_checks.never_read import never_read
+from llmc.course.kernel_checks.one_and_the_same import cancelled
+
+HEAD = 'extern "C" __global__ void f(float* out, const float* x, int n, int m)\n{\n'
+
+
+def kernel(*lines) -> str:
+    return HEAD + "".join(f"    {line}\n" for line in lines) + "}\n"
+
+
+@pytest.mark.parametrize(
+    "lines, says",
+    [
+        (("float top = x[0];", "top = x[1];", "out[0] = expf(top - top);"), "because line 4 has put the new number"),
+        (("float top = x[0], m = x[1];", "top = m;", "out[0] = expf(top - m);"), "line 4 has made the two the same"),
+        (
+            ("float top = x[0], m = x[1];", "m = top;", "out[0] = 2 * __expf(top - m);"),
+            "line 4 has made the two the same",
+        ),
+        (("float a = x[0];", "a += x[1];", "out[0] = x[2] * a / a;"), "Line 5 multiplies by `a` and divides by it"),
+    ],
+)
+def test_a_number_that_was_changed_too_early(lines, says):
+    (sentence,) = cancelled(kernel(*lines))
+    assert says in sentence
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("float top = x[0], m = x[1];", "top = m;", "m = x[2];", "out[0] = expf(top - m);"),
+        ("float top = x[0];", "for (int c = 1; c < n; c++) {", "float h = x[c]; out[0] += expf(top - h);", "top = h;}"),
+        ("float a = x[0], b = x[1];", "a += x[2];", "out[0] = x[2] * b / a;"),
+        ("float a = x[0];", "a += x[2];", "out[0] = a / 2 / a * 4;"),
+        ("int a = n;", "a += m;", "out[0] = m * a / a;"),
+        ("float top = x[0], m = x[1];", "if (n > 1) { top = m; }", "out[0] = expf(top - m);"),
+    ],
+)
+def test_numbers_that_may_differ(lines):
+    assert cancelled(kernel(*lines)) == []
+
+
+@pytest.mark.parametrize(
+    "line, found",
+    [
+        ("float s = 1 / (n * m); out[0] = s;", ["1 / (n * m)"]),
+        ("float s = x[0]; out[0] = s * (n / m);", ["n / m"]),
+        ("float s = x[n / m]; out[0] = s;", []),
+        ("float s = x[0] * n / m; out[0] = s;", []),
+        ("float s = (float)n / m; out[0] = s;", []),
+        ("int s = n / m; out[s] = x[s];", []),
+    ],
+)
+def test_quotients_of_whole_numbers_that_become_floats(line, found):
+    assert [text for _, text in quotients(kernel(line))] == found
+
+
+@pytest.mark.parametrize("n, cut", [(7, True), (8, False)])
+def test_a_quotient_is_named_where_something_is_lost(n, cut):
+    code = kernel("float s = x[0];", "out[0] = s * (n / m);")
+    again = partial(partial(runs.emulate, outputs=(0,)), code, "f", (1, 1, 1), (1, 1, 1))
+    said = cut_off(code, again, [np.zeros(1, np.float32), np.ones(1, np.float32), n, 4])
+    assert bool(said) == cut and all("`(float)n / m`" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("end, said", [("k <= t", True), ("k < n", False), ("k < n && t < n", False)])
+def test_a_loop_with_barriers_that_threads_leave_at_different_turns(end, said):
+    code = kernel(
+        "__shared__ float tile[64];",
+        "int t = threadIdx.x;",
+        f"for (int k = 0; {end}; k += 32) {{",
+        "    __syncthreads();",
+        "    tile[t] = x[t];",
+        "    __syncthreads();",
+        "    out[t] = tile[63 - t];",
+        "}",
+    )
+    given = [np.zeros(64, np.float32), np.ones(64, np.float32), 64, 0]
+    report = runs.emulate(code, "f", (1, 1, 1), (64, 1, 1), given, outputs=(0,))
+    assert bool(left_at_different_turns(report)) == said
+
+
+@pytest.mark.parametrize("index, said", [("w[i]", True), ("w[4 * i]", False)])
+def test_single_floats_by_an_index_that_counts_float4s(index, said):
+    code = kernel("int i = threadIdx.x;", "const float4* w4 = (const float4*)x;", "const float* w = out;", "")
+    code = code.replace("(float* out, const float* x", "(float* out, const float* x, const float* w").replace(
+        "    const float* w = out;\n", f"    float4 v = w4[i]; out[i] = v.x * {index};\n"
+    )
+    given = [np.zeros(16, np.float32), np.ones(64, np.float32), np.ones(64, np.float32), 64, 0]
+    report = runs.emulate(code, "f", (1, 1, 1), (16, 1, 1), given, outputs=(0,))
+    assert ("counts float4s" in " ".join(never_read(report))) == said
