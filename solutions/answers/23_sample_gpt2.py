@@ -141,7 +141,7 @@ def top_p_unsorted(p, share):
     return q / q.sum() if q.sum() else q
 
 
-@wrong("top_p", says="candidates, with")
+@wrong("top_p", says="at least the (1 - share) quantile, which is found by counting: the share is of their sum")
 def top_p_by_a_quantile(p, share):
     q = np.where(p >= np.quantile(p, 1 - share), p, 0.0)
     return q / q.sum()
@@ -545,7 +545,7 @@ def top_p_by_a_part_of_the_best(p, share):
     return kept / kept.sum()
 
 
-@wrong("top_p", says="as many candidates as `share` times the number of")
+@wrong("top_p", says="as many candidates as `share` times their number, rounded up: the share is of the sum")
 def top_p_of_the_number_of_candidates(p, share):
     n = max(1, int(np.ceil(share * len(p))))
     kept = np.where(p >= np.sort(p)[-n], p, 0.0)

@@ -117,16 +117,16 @@ def _without_a_sum(p, share) -> dict:
         "(1 - share) times the best one's probability, a kind of min-p": (1 - share) * best,
         "`share` times the mean probability": share * even,
         "1 - share times the mean probability": (1 - share) * even,
+        "the (1 - share) quantile, which is found by counting": np.quantile(p, min(1.0, max(0.0, 1 - share))),
     }
     why = "the share is of their sum"
     found = {f"the candidates with at least {what}: {why}": p >= edge for what, edge in edges.items()}
     ranked = np.sort(p)[::-1]
-    for what, several in (("all candidates", p.size), ("those with a probability above 0", np.count_nonzero(p))):
-        for rounded, n in (("down", np.floor), ("up", np.ceil), ("to the nearest", np.rint)):
-            n = int(n(share * several))
-            which = p >= ranked[n - 1] if n else np.zeros(p.shape, bool)
-            told = f"`share` times the number of {what}, rounded {rounded}"
-            found[f"as many candidates as {told}: the share is of the sum of probabilities"] = which
+    for rounded, n in (("down", np.floor), ("up", np.ceil), ("to the nearest", np.rint)):
+        n = int(n(share * p.size))
+        which = p >= ranked[n - 1] if n else np.zeros(p.shape, bool)
+        told = f"`share` times their number, rounded {rounded}"
+        found[f"as many candidates as {told}: the share is of the sum of probabilities"] = which
     return found
 
 
