@@ -476,6 +476,14 @@ def kahan_in_float64(x):
     return sum(x.astype(np.float64)).astype(x.dtype)
 
 
+@wrong("kahan_sum", says="the plain sum from the last row to the first")
+def kahan_from_the_end(x):
+    total = np.zeros_like(x[0])
+    for row in reversed(x):
+        total += row
+    return total
+
+
 @wrong("kahan_sum", says="the sum has dtype float64, expected float32")
 def kahan_starts_in_float64(x):
     total, excess = np.zeros(x.shape[1]), np.zeros(x.shape[1])

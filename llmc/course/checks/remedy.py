@@ -10,6 +10,7 @@ import copy
 import inspect
 import re
 import time
+from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -40,10 +41,15 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|.* in the other order"
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
+GENERIC = re.compile(
+    r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
+)  # in the first line of others
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}  # and `np.add.at`
+ARRANGING |= {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq}
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 WHOLE = "this whole check"
@@ -86,8 +92,9 @@ def with_remedy(check, cell, message, named=False) -> str:
             return message
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
-            known = NAMED if named else KNOWN if EQUALS in message.split("\n")[0] else None
-            found = None if kept else search.sentence(COUNTED in message, known)
+            head = message.split("\n")[0]
+            known = NAMED if named else KNOWN if EQUALS in head else None
+            found = None if kept else search.sentence(COUNTED in message, known, not GENERIC.search(head))
         if kept is False or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
@@ -143,14 +150,16 @@ class _Search:
     def __init__(self, check, cell, answer, end):
         self.check, self.cell, self.answer, self.end = check, cell, answer, end
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
-        self.timed, self.calls, self.refusal = False, [], ""
+        self.timed, self.calls, self.refusal, self.told = False, [], "", False
 
-    def sentence(self, alone=False, known=None) -> str | None:
+    def sentence(self, alone=False, known=None, told=False) -> str | None:
         """What was found; None if nothing was. alone: a change of another line must not do as well.
 
         known: what no words may begin with where the message names the mistake, for such a change may make up for it;
-        a number must then be the only one that does.
+        a number must then be the only one that does. told: it says what to do, so a change
+        that brings in what neither the learner nor our solution uses has nothing to do with it.
         """
+        self.told = told
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
             return None  # a matter of chance, or of what was there before: no change is to be believed
         if self._passes(SEEDS[0], anew=True):
@@ -193,7 +202,8 @@ class _Search:
                     continue
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
-                    lucky = ODD.match(words) or self._only_fits(words)
+                    lucky = bool(ODD.match(words)) or self._only_fits(words)
+                    lucky |= self.told and not words.startswith("without ") and self._brings_in(lines, now)
                     if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
                         continue
                     if turns and stands_still(self._watched(), turns, self._some_calls()):
@@ -245,6 +255,16 @@ class _Search:
         new, old = map(float, match.groups())
         ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) is float}
         return not old.is_integer() and new not in ours
+
+    def _brings_in(self, lines, now) -> bool:
+        """Does a change bring in a function or an operator that neither the learner nor our solution uses?"""
+        solution = self.check._evidence.solution()
+        if not isinstance(solution, Solution):
+            return False
+        theirs, ours, new = (
+            _used(tree) for tree in (ast.parse("\n".join(lines)), solution.tree, ast.parse("\n".join(now)))
+        )
+        return any(n > max(theirs[each], ours[each]) for each, n in new.items() if each not in ARRANGING)
 
     def _reads_of_ignored(self) -> int:
         """How often does the function, as its tree is now, read an argument that our solution never reads?"""
@@ -307,6 +327,13 @@ class _Search:
     def _before(self) -> dict:
         """What the function's notebook defines, without what an earlier call left there."""
         return {name: own(value) for name, value in self.answer.before.items()}
+
+
+def _used(tree) -> Counter:
+    """How often does it call each function, by name, and use each kind of operator?"""
+    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    names = [getattr(f, "attr", getattr(f, "id", "")) for f in functions]
+    return Counter([*names, *(type(node) for node in ast.walk(tree) if isinstance(node, ast.operator | ast.cmpop))])
 
 
 def _reads(tree) -> list:

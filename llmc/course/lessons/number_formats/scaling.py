@@ -100,6 +100,8 @@ def explain_numbers(got_scale, got_good, grads, scale, good_steps, interval, fun
     function: the learner's, for more calls.
     """
     _, right_scale, right_good = unscaled(grads, scale, good_steps, interval)
+    if isinstance(got_good, bool | np.bool_):
+        return f"good_steps is {got_good}, a truth value: return the number of good steps"
     if got_scale == right_scale and got_good == right_good:
         return None
     if got_scale == right_good and got_good == right_scale:

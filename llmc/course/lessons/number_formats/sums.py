@@ -53,7 +53,7 @@ def columns(rng, n, dtype):
     place = i % 64  # in a block: 1, then six groups of 1, 2, 4, … 32 numbers, each nearly half the last bit of 1
     x[:, 0] = np.where(place == 0, 1, 0.49 * eps / 2 ** np.floor(np.log2(np.maximum(place, 1))))
     x[:, 1] = rng.uniform(0.8, 0.98, n)
-    x[0, 1] = 2 / eps * rng.uniform(1, 1.5)  # its last bit is 2
+    x[n // 3, 1] = 2 / eps * rng.uniform(1, 1.5)  # its last bit is 2; whichever end is first, others come after it
     x[:, 2] *= np.linspace(1, 0.01, n) * 2 / eps / n
     x[:, 3] *= rng.choice([-0.3, 1], n)
     return x.astype(dtype)
@@ -63,6 +63,7 @@ def kahan_mistakes(x) -> dict:
     """{sentence after "the sum equals ": (C,)}."""
     return {
         "the plain sum: what an addition drops is never added again": plain(x),
+        "the plain sum from the last row to the first: what an addition drops is never added again": plain(x[::-1]),
         "the pairwise sum: it often loses less than a plain sum, but never adds again what it lost": pairwise(x),
         "the reference with the sign of the excess turned round: what was added too much must be subtracted": _kahan(
             x, sign=-1
