@@ -35,13 +35,15 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
-GENERIC = re.compile(r"wrong values|never written|NaN|infinite|dtype|shape|your code stopped|is all zeros")
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|.* in the other order"
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
+GENERIC = re.compile(
+    r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
+)  # in the first line of others
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
@@ -201,7 +203,8 @@ class _Search:
                     continue
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
-                    lucky = ODD.match(words) or self._only_fits(words) or self.told and self._brings_in(lines, now)
+                    lucky = bool(ODD.match(words)) or self._only_fits(words)
+                    lucky |= self.told and not words.startswith("without ") and self._brings_in(lines, now)
                     if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
                         continue
                     if turns and stands_still(self._watched(), turns, self._some_calls()):
