@@ -2,6 +2,7 @@
 changed too early, and what it held before is gone."""
 
 import re
+from itertools import accumulate
 
 from llmc.course.kernel_checks.pieces import pieces
 from llmc.course.kernel_checks.tokens import Tokens
@@ -86,8 +87,9 @@ def _set_to(text, position, name, other) -> int:
         return 0
     (last,) = last
     between = text[last.end() : position]
-    inside = between.count("{") >= between.count("}")
-    if not inside or re.search(rf"(?<![\w.]){re.escape(other)}\s*[-+*/]?=(?!=)", between):
+    depths = accumulate((mark == "{") - (mark == "}") for mark in between)
+    unconditional = text[: last.start()].rstrip().endswith((";", "{", "}")) and min(depths, default=0) >= 0
+    if not unconditional or re.search(rf"(?<![\w.]){re.escape(other)}\s*[-+*/]?=(?!=)", between):
         return 0
     return line_at(text, last.start()) if _in_one_function(text, last.end(), position) else 0
 

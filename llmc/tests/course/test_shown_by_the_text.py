@@ -45,6 +45,8 @@ def test_a_number_that_was_changed_too_early(lines, says):
         ("float a = x[0];", "a += x[2];", "out[0] = a / 2 / a * 4;"),
         ("int a = n;", "a += m;", "out[0] = m * a / a;"),
         ("float top = x[0], m = x[1];", "if (n > 1) { top = m; }", "out[0] = expf(top - m);"),
+        ("float top = x[0], m = x[1];", "if (n > 1) top = m;", "out[0] = expf(top - m);"),
+        ("float top = x[0], m = x[1];", "if (n > 1) { top = m; } else {", "out[0] = expf(top - m); }"),
     ],
 )
 def test_numbers_that_may_differ(lines):
