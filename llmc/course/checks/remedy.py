@@ -39,7 +39,7 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
-FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|.* in the other order"
+FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|with (?!the lines).* in the other order"
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
