@@ -10,12 +10,12 @@ import copy
 import inspect
 import re
 import time
-from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
 
+from llmc.course.checks import beside_ours
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.once_more import Again, Late, Timed, quietly
@@ -39,7 +39,9 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
-FAR = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|with (?!the lines).* in the other order"
+FAR = (
+    r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|with (?!the l).* in the other order"
+)
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
@@ -47,11 +49,7 @@ GENERIC = re.compile(
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
-CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
-ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}  # and `np.add.at`
-ARRANGING |= {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq}
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
-LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 WHOLE = "this whole check"
 OURS = re.compile(r"(?P<array>✗ .+?) has the values that our solution gives (?P<words>.+)\.$", re.MULTILINE)
 PLACE, QUOTED, NAME = re.compile(r",? in (?:the line )?`"), re.compile(r"`([^`]+)`"), re.compile(r"[A-Za-z_]\w*")
@@ -193,7 +191,8 @@ class _Search:
         known: the same if the change is one of a number; no words that it matches.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
-        reads, turns, kinds = self._reads_of_ignored(), self._turns(), None
+        solution = self.check._evidence.solution()
+        reads, turns, kinds = beside_ours.reads_of_ignored(solution, self.answer.tree), self._turns(), None
         whole = replace(self.answer, tree=copy.deepcopy(self.answer.tree))  # as it is before any change
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
@@ -203,10 +202,14 @@ class _Search:
                     continue
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
-                    lucky = bool(ODD.match(words)) or self._only_fits(words)
-                    lucky |= self.told and not words.startswith("without ") and self._brings_in(lines, now)
-                    if lucky or self._changes_a_right_line(lines, now) or self._reads_more(reads):
+                    lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
+                    lucky |= (
+                        self.told and not words.startswith("without ") and beside_ours.brings_in(solution, lines, now)
+                    )
+                    if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
+                    if beside_ours.reads_of_ignored(solution, self.answer.tree) > reads:
+                        continue  # of an argument that our solution does without: it only suits this check's demands
                     if turns and stands_still(self._watched(), turns, self._some_calls()):
                         continue
                     kinds = kinds or self._kinds(whole)
@@ -214,7 +217,7 @@ class _Search:
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, placed(words, lines, self.answer.tree))
-                    if not (alone or known and CONSTANT.match(words)) or len(found) > 1:
+                    if not (alone or known and beside_ours.CONSTANT.match(words)) or len(found) > 1:
                         break
         return next(iter(found.values())) if len(found) == 1 else None
 
@@ -238,47 +241,6 @@ class _Search:
 
     def _some_calls(self) -> list:
         return [partial(done, call=call) for call in self.calls[:WATCHED]]
-
-    def _changes_a_right_line(self, lines, now) -> bool:
-        """Is one line changed, and was it our solution's to the letter? Then something else is made up for."""
-        solution = self.check._evidence.solution()
-        if not isinstance(solution, Solution) or len(lines) != len(now):
-            return False
-        ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
-        changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
-        return len(changed) == 1 and changed[0] in ours and len(changed[0]) > SHOWN
-
-    def _only_fits(self, words) -> bool:
-        """Is it a number in place of one that is not whole, and our solution has no such number?"""
-        match, solution = CONSTANT.match(words), self.check._evidence.solution()
-        if match is None or not isinstance(solution, Solution):
-            return False
-        new, old = map(float, match.groups())
-        ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) is float}
-        return not old.is_integer() and new not in ours
-
-    def _brings_in(self, lines, now) -> bool:
-        """Does a change bring in a function or an operator that neither the learner nor our solution uses?"""
-        solution = self.check._evidence.solution()
-        if not isinstance(solution, Solution):
-            return False
-        theirs, ours, new = (
-            _used(tree) for tree in (ast.parse("\n".join(lines)), solution.tree, ast.parse("\n".join(now)))
-        )
-        return any(n > max(theirs[each], ours[each]) for each, n in new.items() if each not in ARRANGING)
-
-    def _reads_of_ignored(self) -> int:
-        """How often does the function, as its tree is now, read an argument that our solution never reads?"""
-        solution = self.check._evidence.solution()
-        ours = solution.tree.body[-1] if isinstance(solution, Solution) else None
-        if not isinstance(ours, ast.FunctionDef):
-            return 0
-        ignored = {argument.arg for argument in ours.args.args} - set(_reads(ours))
-        return sum(name in ignored for name in _reads(self.answer.tree))
-
-    def _reads_more(self, before) -> bool:
-        """Does a change make use of such an argument? Then it only suits this check's demands."""
-        return self._reads_of_ignored() > before
 
     def _wrong_call(self):
         """(the first call in which the learner's function differs from our solution, what that does); or None."""
@@ -328,20 +290,3 @@ class _Search:
     def _before(self) -> dict:
         """What the function's notebook defines, without what an earlier call left there."""
         return {name: own(value) for name, value in self.answer.before.items()}
-
-
-def _used(tree) -> Counter:
-    """How often does it call each function, by name, and use each kind of operator?"""
-    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    names = [getattr(f, "attr", getattr(f, "id", "")) for f in functions]
-    return Counter([*names, *(type(node) for node in ast.walk(tree) if isinstance(node, ast.operator | ast.cmpop))])
-
-
-def _reads(tree) -> list:
-    """The names that it reads, each as often as it does."""
-    return [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
-
-
-def _plainly(line) -> str:
-    """A line without its indent, and with `[a, b]` for `np.array([a, b])`."""
-    return LIST.sub(r"\1", line.strip())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import digits, remedy, small_numbers
+from llmc.course.checks import beside_ours, digits, small_numbers
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.silence import silent_libraries
@@ -136,10 +136,24 @@ def test_an_argument_that_is_never_read():
     ],
 )
 def test_numbers_that_only_fit_a_check(words, believed):
-    search = object.__new__(remedy._Search)
-    search.check = type("", (), {"_evidence": type("", (), {"solution": lambda self: ours})()})
     ours = solution("def f(x):\n    return 0.5 * x", "f")
-    assert search._only_fits(words) is not believed
+    assert beside_ours.only_fits(ours, words) is not believed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "brings"),
+    [
+        ("return x", "return list(reversed(x))", True),
+        ("return x.sum()", "return x.mean()", True),
+        ("return x + 2", "return x ** 2", True),
+        ("return x", "return abs(x)", False),  # our solution uses it
+        ("return x.sum() * 2", "return x.copy().sum() + 2", False),
+    ],
+)
+def test_changes_that_bring_in_what_nobody_uses(before, after, brings):
+    ours = solution("def f(x):\n    return abs(x)", "f")
+    lines, now = (["def f(x):", f"    {each}"] for each in (before, after))
+    assert beside_ours.brings_in(ours, lines, now) is brings
 
 
 def test_swapped_axes_of_a_layout():
