@@ -789,7 +789,7 @@ def queries_times_themselves(code):
     return replaced(code, GROWS, GROWS.replace("key", "query"))
 
 
-@wrong("fewest_requests", says="k0 + i <= (int)t && k0 + i < T` in place of")
+@wrong("fewest_requests", says="in place of `i < 32 && k0 + i <= (int)threadIdx.x && k0 + i < T`")
 def requests_with_a_mask_of_the_block(code):
     return replaced(code, ONE, ONE.replace("row", "(int)threadIdx.x && k0 + i < T"))
 
