@@ -11,7 +11,7 @@ from llmc.course.mutants.solution import Solution
 
 LONG = 20  # characters; a shorter line is alike by chance
 ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}  # and `np.add.at`
-ARRANGING |= {ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq}
+FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
@@ -35,13 +35,19 @@ def only_fits(solution, words) -> bool:
     return not old.is_integer() and new not in ours
 
 
-def brings_in(solution, lines, now) -> bool:
-    """Does a change bring in a function or an operator that neither the learner nor our solution uses?"""
+def leads_away(solution, lines, now) -> bool:
+    """Is the function less like our solution with the change, or does it bring in what neither of the two has?
+
+    Parts are operators, calls, numbers and arguments. Where a message says already what to do, a change that leads away
+    and passes the check all the same makes up for the mistake somewhere else.
+    """
     if not isinstance(solution, Solution):
         return False
-    trees = ast.parse("\n".join(lines)), solution.tree, ast.parse("\n".join(now))
-    theirs, ours, new = (_used(tree) for tree in trees)
-    return any(n > max(theirs[each], ours[each]) for each, n in new.items() if each not in ARRANGING)
+    ours = solution.tree.body[-1]
+    names = {argument.arg for argument in ours.args.args} if isinstance(ours, ast.FunctionDef) else set()
+    before, after, right = (_parts(tree, names) for tree in (*map(_tree, (lines, now)), solution.tree))
+    new = {part for part in after if after[part] > max(before[part], right[part])}
+    return _distance(after, right) > _distance(before, right) or bool({part for part in new if _counts(part)})
 
 
 def reads_of_ignored(solution, tree) -> int:
@@ -53,11 +59,33 @@ def reads_of_ignored(solution, tree) -> int:
     return sum(name in ignored for name in _reads(tree))
 
 
-def _used(tree) -> Counter:
-    """How often does it call each function, by name, and use each kind of operator?"""
-    functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
-    names = [getattr(f, "attr", getattr(f, "id", "")) for f in functions]
-    return Counter([*names, *(type(node) for node in ast.walk(tree) if isinstance(node, ast.operator | ast.cmpop))])
+def _tree(lines):
+    return ast.parse("\n".join(lines))
+
+
+def _parts(tree, names) -> Counter:
+    """How often does it call each function, by name, use each kind of operator, each number and each of these names?"""
+    parts = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            parts[name] += name not in ARRANGING
+        elif isinstance(node, ast.operator | ast.cmpop | ast.unaryop | ast.boolop):
+            parts[type(node)] += 1
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            parts[node.value] += 1
+        elif isinstance(node, ast.Name) and node.id in names:
+            parts[node.id, "name"] += 1
+    return parts
+
+
+def _counts(part) -> bool:
+    """Is it a call or an operation, and no comparison, number or name?"""
+    return isinstance(part, str) or isinstance(part, type) and issubclass(part, FAR)
+
+
+def _distance(a, b) -> int:
+    return ((a - b) + (b - a)).total()
 
 
 def _reads(tree) -> list:

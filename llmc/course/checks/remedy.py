@@ -155,8 +155,8 @@ class _Search:
         """What was found; None if nothing was. alone: a change of another line must not do as well.
 
         known: what no words may begin with where the message names the mistake, for such a change may make up for it;
-        a number must then be the only one that does. told: the message says what to do, so a change that brings in
-        what neither the learner nor our solution uses has nothing to do with it.
+        a number must then be the only one that does. told: it says what to do, so that no change may lead away
+        from our solution.
         """
         self.told = told
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
@@ -203,9 +203,8 @@ class _Search:
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
-                    lucky |= (
-                        self.told and not words.startswith("without ") and beside_ours.brings_in(solution, lines, now)
-                    )
+                    if self.told and NAMED.match(words):
+                        lucky |= beside_ours.leads_away(solution, lines, now)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
                     if beside_ours.reads_of_ignored(solution, self.answer.tree) > reads:

@@ -36,9 +36,10 @@ def compare_grid(got, rows, cols, block):
     """WrongAnswer unless got is the smallest grid (x, y) whose blocks (x, y) cover cols in x and rows in y."""
     if not isinstance(got, tuple) or len(got) != 2:
         raise WrongAnswer(f"the grid should be a tuple of two, (blocks in x, blocks in y), but is {describe(got)}.")
-    if not all(isinstance(n, (int, np.integer)) for n in got):
-        raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: `/` gives a float, `//` does not.")
     wanted = -(-cols // block[0]), -(-rows // block[1])
+    if not all(isinstance(n, (int, np.integer)) for n in got):
+        right = "the numbers are right; make each an int" if got == wanted else "`/` gives floats, `//` does not"
+        raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: {right}.", explained=got == wanted)
     if got == wanted:
         return
     case = f"{rows} rows and {cols} columns, in blocks of {block}: expected the grid {wanted}, got {got}."
