@@ -137,6 +137,13 @@ def test_no_barrier_is_advised_where_two_threads_have_one_index(report, name, th
     assert "The index is the same for both threads" in found.text and "__sync" not in found.text
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (4,)])
+def test_in_a_table_two_threads_may_meet_because_one_has_left_its_row(report, shape):
+    (found,) = report("counts", 32, arrays=(np.zeros(shape, np.int32), np.arange(32, dtype=np.int32))).problems
+    row = "Does the column of one of them lie beyond the 2 of out, so that it writes into the next row?"
+    assert (row in found.text) is (len(shape) == 2) and "let only one thread write" in found.text
+
+
 def test_a_tree_in_a_warp_wants_syncwarp(report):
     (found,) = report("tree_in_a_warp", 32).problems
     assert found.line == found.line2 == at("tree")

@@ -38,7 +38,7 @@ def compare_grid(got, rows, cols, block):
         raise WrongAnswer(f"the grid should be a tuple of two, (blocks in x, blocks in y), but is {describe(got)}.")
     wanted = -(-cols // block[0]), -(-rows // block[1])
     if not all(isinstance(n, (int, np.integer)) for n in got):
-        right = "the numbers are right; make each an int" if got == wanted else "`/` gives floats, `//` does not"
+        right = "the numbers are right; make each an int" if got == wanted else "`/` gives a float, `//` does not"
         raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: {right}.", explained=got == wanted)
     if got == wanted:
         return

@@ -17,6 +17,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
 )
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
+from llmc.cuda.emulator.findings.places import array_of
 from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
 
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
@@ -144,10 +145,23 @@ def _one_element(found) -> str:
         return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
+    row = _past_a_row(found)
     return (
-        "The index is the same for both threads, so a barrier does not help: let only one thread write "
-        "(`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), give each an element of its own, or "
-        f"use atomicAdd if all of them must add.{_of_both(found)}"
+        f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} let only one "
+        "thread write (`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), give each an element of "
+        f"its own, or use atomicAdd if all of them must add.{_of_both(found)}"
+    )
+
+
+def _past_a_row(found) -> str:
+    """A question about a table's rows, which a flat index may leave without leaving the table."""
+    array = array_of(found.raw, found.problem)
+    if array is None or array.ndim < 2 or array.shape[-1] == 1:
+        return ""
+    name = found.raw.arguments[found.problem.argument].name
+    return (
+        f" Does the column of one of them lie beyond the {array.shape[-1]} of {name}, so that it writes into the next "
+        "row? A check against the size of the whole array does not notice. If both mean this element:"
     )
 
 
