@@ -15,6 +15,7 @@ BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
 ORDER = "the order of your loop, and the blocks that it reads x and w of"
 LOOP = "your loop: it must go from k = N - 1 down to 0, both included"
+NEARLY = 1e-3  # of the largest number: what is only rounded is off by less
 
 
 class Block(NamedTuple):
@@ -154,6 +155,8 @@ def loop_mistakes(got, expected) -> dict:
         return {}
     close = np.isclose(got, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())  # (N + 1, T, C)
     right = close.all(axis=(1, 2))  # (N + 1,)
+    if np.abs(got - expected).max() < NEARLY * np.abs(expected).max():
+        return {}  # every depth was computed
     if right[1:].all() and not right[0]:
         return {"the reference except for d[0]: the loop stops before k = 0": (got, LOOP)}
     if right[-2:].all() and not right[:-2].any():
