@@ -934,6 +934,12 @@ def fused_whose_warps_return(code):
     return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
 
 
+@wrong("fused_layernorm_backward", says="Every thread of blocks 1 and 2 leaves on line")
+def fused_whose_blocks_return(code):  # all warps of a block that has rows stay
+    rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
+    return replaced(code, rows, "    if ((int)blockIdx.x * 8 >= N) return;\n" + rows)
+
+
 @wrong("fused_layernorm_backward", says="norm is missing in dw")
 def fused_dw_without_norm(code):
     return replaced(code, FUSED_DW, FUSED_DB.replace("db", "dw"))
