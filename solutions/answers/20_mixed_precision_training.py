@@ -296,7 +296,8 @@ def gelu_whose_last_eight_are_left_to_the_tail(code):
 
 @wrong("layernorm_bf16", says="passes this whole check with `c + 8 <= C` in place of `c + 8 < C`")
 def norm_without_the_last_squares(code):
-    loop = "for (int c = lane * 8; c < C; c += 256) {\n        load(v, x + c);\n        for (int e = 0; e < 8; e++) squares"
+    loop = "for (int c = lane * 8; c < C; c += 256) {\n"
+    loop += "        load(v, x + c);\n        for (int e = 0; e < 8; e++) squares"
     return replaced(code, loop, loop.replace("c < C", "c + 8 < C"))
 
 
@@ -409,7 +410,7 @@ def norm_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) mean[row] = m", "mean[row] = m")
 
 
-@wrong("layernorm_bf16", says="Which of these keeps some lanes away: the loop on line 42")
+@wrong("layernorm_bf16", says="and the loop on line 42 keeps some lanes away")
 def norm_that_shuffles_in_the_loop(code):
     return replaced(
         code,
