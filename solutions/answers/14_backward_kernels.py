@@ -259,7 +259,7 @@ def dx_with_down_and_broadcast(code):
     return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
 
 
-@wrong("layernorm_dx", says="Which of these keeps some lanes away: the loop on line")
+@wrong("layernorm_dx", says="keeps some lanes away: let all threads go through the loop")
 def dx_with_a_warps_sum_in_the_loop(code):
     return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
 
@@ -584,6 +584,15 @@ def embedding_that_starts_with_the_row(code):
     }
 """,
     )
+
+
+@wrong("layernorm_partials", says="Every thread of blocks 3 and 4 leaves on line")
+def partials_of_blocks_that_return(code):  # they may not stay either, as they are: the first turn is always made
+    loop = "for (int n = blockIdx.x; n < N; n += gridDim.x) {"
+    assert loop in code
+    at = code.index("{", code.index("__global__"))
+    body = code[at + 1 :].replace(loop, "for (int n = blockIdx.x; n == blockIdx.x || n < N; n += gridDim.x) {")
+    return f"{code[: at + 1]}\n    if (blockIdx.x >= N) return;{body}"
 
 
 @wrong("embedding_backward", says="in place of `dwte[(size_t)token * C + c] = total` in line 12")
@@ -932,6 +941,12 @@ def fused_onto_anything(code):
 def fused_whose_warps_return(code):
     rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
     return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
+
+
+@wrong("fused_layernorm_backward", says="Your kernel passes this whole check without `return;`")
+def fused_whose_blocks_return(code):  # all warps of a block that has rows stay
+    rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
+    return replaced(code, rows, "    if ((int)blockIdx.x * 8 >= N) return;\n" + rows)
 
 
 @wrong("fused_layernorm_backward", says="norm is missing in dw")

@@ -289,6 +289,32 @@ def norm_by_eights(code):
     )
 
 
+@wrong("gelu_bf16", says="passes this whole check with `i + 8 <= n` in place of `i + 8 < n`")
+def gelu_whose_last_eight_are_left_to_the_tail(code):
+    return replaced(code, "if (i + 8 <= n) {", "if (i + 8 < n) {")
+
+
+@wrong("layernorm_bf16", says="passes this whole check with `c + 8 <= C` in place of `c + 8 < C`")
+def norm_without_the_last_squares(code):
+    loop = "for (int c = lane * 8; c < C; c += 256) {\n"
+    loop += "        load(v, x + c);\n        for (int e = 0; e < 8; e++) squares"
+    return replaced(code, loop, loop.replace("c < C", "c + 8 < C"))
+
+
+@wrong("layernorm_bf16", says="`threadIdx.x % 32 == 0` in place of `threadIdx.x == 0`")
+def norm_with_statistics_of_one_row_a_block(code):
+    return replaced(code, "if (lane == 0) mean", "if (threadIdx.x == 0) mean")
+
+
+@wrong("layernorm_bf16", says="w and b of the first 256 channels again behind them")
+def norm_with_w_and_b_loaded_once(code):
+    return replaced(
+        code,
+        "load(v, x + c), load(weight, w + c), load(bias, b + c);",
+        "load(v, x + c), load(weight, w + lane * 8), load(bias, b + lane * 8);",
+    )
+
+
 @wrong("layernorm_bf16", says="the lanes have not been added up")
 def norm_without_the_warp(code):
     return replaced(code, MEAN, "float m = total / C;")
@@ -384,7 +410,7 @@ def norm_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) mean[row] = m", "mean[row] = m")
 
 
-@wrong("layernorm_bf16", says="Which of these keeps some lanes away: the loop on line 42")
+@wrong("layernorm_bf16", says="and the loop on line 42 keeps some lanes away")
 def norm_that_shuffles_in_the_loop(code):
     return replaced(
         code,

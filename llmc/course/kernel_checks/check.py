@@ -112,7 +112,9 @@ class kernel_check(check):
             numbers = self._report is not None and not self._report.problems
             error.message = words.with_comparison(error.message, self._launches, numbers)
             if numbers:
-                about = wrong_numbers.Wrong(self.name, self._report, self._evidence, self._open, self._again)
+                about = wrong_numbers.Wrong(
+                    self.name, self._report, self._evidence, self._open, self._again, self._right
+                )
                 error.message = wrong_numbers.explained(error.message, about, self._mended)
         return super()._conclude(error, traceback)
 
@@ -126,10 +128,16 @@ class kernel_check(check):
             return None
         (grid, block, *given), last = replay.arguments, self._launches[-1]
         with suppress(Exception):
-            model = self._evidence.solution()
-            right = ours.after_launch(self.name, model, last.kernel, (grid, block), given, self._how)
-            wrong = (grid, block, given, *self._how)
+            right, wrong = self._right(), (grid, block, given, *self._how)
             return right and mending.mended(last.code, last.kernel, wrong, right, self._accepts, most, bounds)
+        return None
+
+    def _right(self) -> list | None:
+        """The arguments of the last launch as our solution leaves them."""
+        with suppress(Exception):
+            grid, block, *given = self._evidence.replays[-1].arguments
+            model, kernel = self._evidence.solution(), self._launches[-1].kernel
+            return ours.after_launch(self.name, model, kernel, (grid, block), given, self._how)
         return None
 
     def _accepts(self, code) -> bool:
@@ -221,7 +229,8 @@ class kernel_check(check):
         for what, limit in limits.items():
             message = demands.demand_text(self.report, what, limit, self.where)
             if message:
-                raise demands.Wasteful(message)
+                mend = self._mended(0, True)  # a bound, say, that sends some of the work another way
+                raise demands.Wasteful(words.with_sentences(message, [mend] if mend else []))
 
     def _only_once(self):
         """The error of a kernel whose second launch gives something else; None for others."""

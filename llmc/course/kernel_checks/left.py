@@ -33,6 +33,36 @@ def left_early(report, again) -> str:
     return ""
 
 
+def idle_leave(report, again) -> str:
+    """A sentence if whole blocks do nothing because all their threads leave by one `return`; else "".
+
+    Threads that stay may run out of bounds, so a read is put before the `return` instead: who makes it comes by.
+    """
+    code, missing = report.raw.code, _missing(report)
+    others = [
+        each.name for k, each in enumerate(report.raw.arguments) if each.array is not None and k != missing.argument
+    ]
+    size, blocks = math.prod(report.raw.block), math.prod(report.raw.grid)
+    active = _active(report)
+    idle = np.setdiff1d(np.arange(blocks), active // size)
+    for match in list(RETURN.finditer(mask(code)))[:TRIES] if others and 0 < len(idle) < blocks else ():
+        read = f"{{ if (*(const volatile char*){others[0]} || true) return; }}"
+        launched = again(code[: match.start(1)] + read + code[match.end(1) :])
+        if launched is not None and np.isin(idle[:, None] * size + np.arange(size), _active(launched)).all():
+            which = f"block {idle[0]}" if len(idle) == 1 else f"blocks {', '.join(map(str, idle[:-1]))} and {idle[-1]}"
+            name, line = report.raw.arguments[missing.argument].name, line_at(code, match.start(1))
+            return f"Every thread of {which} leaves on line {line}, with `return`, before it writes anything to {name}."
+    return ""
+
+
+def _active(report):
+    """The numbers of the threads that touch any array."""
+    trace = report.raw.trace
+    if trace is None:
+        return np.empty(0, np.int64)
+    return np.unique(trace["block"].astype(np.int64) * math.prod(report.raw.block) + trace["thread"])
+
+
 def _kept_out(code, match) -> str:
     """The code in which these threads do nothing up to the next barrier, and then go on; "" where that cannot be."""
     text = mask(code)

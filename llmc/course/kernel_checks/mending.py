@@ -1,7 +1,7 @@
 """The change of a learner's kernel with which the whole check passes: it names the line, and what should stand there.
 
 Hundreds of changes are compiled into one text (`switched`) and tried on the launch that went wrong. One that makes it
-right is only believed if the check's cell, run once more on other numbers, accepts the changed kernel.
+right is only believed if the check's cell, run twice more on other numbers, accepts the changed kernel.
 """
 
 import copy
@@ -32,7 +32,7 @@ SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; where nobody
 ENDLESS = 0.15  # seconds after which a changed kernel is taken for one that never ends
 MOST = 12  # changes that the whole check is run with
 SHOWN = 60  # characters of source that a sentence quotes at most
-SEED = 5
+SEEDS = 5, 6  # of the numbers that a change must be right for, besides the check's own
 COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
 SLIPS = 1.5  # the rank up to which something is another than it should be, and nothing is missing
@@ -111,12 +111,13 @@ def accepts(cell, kind, name, code) -> bool:
     """Does the check of that frame, run again with another kernel, accept it? kind: the class of the check."""
     if cell.f_code.co_flags & inspect.CO_OPTIMIZED or cell.f_globals.get("kernel_check") is not kind:
         return False
-    again = type("Again", (kind,), {"__enter__": _enter, "__exit__": _exit})
+    again = [type("Again", (kind,), {"__enter__": _entering(seed), "__exit__": _exit}) for seed in SEEDS]
     was_recording, was_explaining = journal.recording(False), explaining(False)
     try:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            exec(cell.f_code, {**cell.f_globals, "kernel_check": again, name: code})
+            for each in again:
+                exec(cell.f_code, {**cell.f_globals, "kernel_check": each, name: code})
     except Exception:  # the check's refusal, or whatever the cell cannot do a second time
         return False
     finally:
@@ -125,9 +126,12 @@ def accepts(cell, kind, name, code) -> bool:
     return True
 
 
-def _enter(self):
-    self.rng = np.random.default_rng(SEED)
-    return self
+def _entering(seed):
+    def enter(self):
+        self.rng = np.random.default_rng(seed)
+        return self
+
+    return enter
 
 
 def _exit(self, kind, error, traceback):

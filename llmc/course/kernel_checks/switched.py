@@ -50,6 +50,8 @@ class Switched:
             guilty = [found for found in alone if not found & innocent]
             guilty = set().union(*(guilty or alone or known))
             self.alive -= guilty if left else self._beside(guilty)
+        else:  # the text still has those that were left out last
+            text, _ = _combined(code, [(k, each) for k, each in enumerate(repairs) if k in self.alive], self._pieces)
         self._build = Build(text, (kernel,), options, quick=True)
         self._kernel = RawKernel.of(self._build, kernel, True)
         self._switch = ctypes.c_int.from_buffer(self._build.variable(SWITCH, True))

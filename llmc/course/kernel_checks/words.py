@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from llmc.course.kernel_checks.given import behind
-from llmc.course.kernel_checks.left import left_early, too_few_each
+from llmc.course.kernel_checks.left import idle_leave, left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
 from llmc.course.kernel_checks.writers import seen_of_writers
@@ -119,7 +119,7 @@ def _advice(report, problem, general, guess, again) -> str:
         return general.replace(
             f"{DYNAMIC}, {BELOW}", "the launch, which is given, has enough, so the index is too large"
         )
-    if shown := left_early(report, again) or seen_of_writers(report):
+    if shown := left_early(report, again) or idle_leave(report, again) or seen_of_writers(report):
         return shown
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):

@@ -32,7 +32,7 @@ class Wrong(NamedTuple):
     """A kernel whose numbers are wrong.
 
     report: of its last launch. open: names of outputs of which any block may make any part. again(arguments, …):
-    that launch with other arguments.
+    that launch with other arguments. right(): its arguments as our solution leaves them, or None.
     """
 
     exercise: str
@@ -40,6 +40,7 @@ class Wrong(NamedTuple):
     evidence: modelled.KernelEvidence
     open: set
     again: Callable
+    right: Callable
 
 
 def explained(message, wrong, mended) -> str:
@@ -91,4 +92,4 @@ def _tried(message, wrong, mended):
 def _cut_off(wrong) -> list[str]:
     """A sentence about a quotient of whole numbers."""
     replays = wrong.evidence.replays
-    return cut_off(wrong.report.raw.code, wrong.again, list(replays[-1].arguments[2:])) if replays else []
+    return cut_off(wrong.report.raw.code, wrong.again, list(replays[-1].arguments[2:]), wrong.right) if replays else []

@@ -142,10 +142,16 @@ def test_mistakes_of_single_threads_agree_with_the_right_sums_where_they_cannot_
 
 def test_why_something_was_never_written():
     partial = sums.partial_sums(*arrays(3, 7)[:2], chunks=5)  # (chunks, 2, C)
-    assert missing.idle_blocks(partial, partial, 5) == ""  # each block has a row
-    assert missing.idle_blocks(partial + 1, partial, 3) == ""  # something else is wrong
-    assert missing.idle_blocks(partial, partial, 3).startswith("blocks 3 to 4 have no row of x")
-    assert missing.idle_blocks(partial, partial, 4).startswith("block 4 has no row of x")
+    code = "for (int n = blockIdx.x; n < N; n += gridDim.x) { dw += d; } partial[c] = dw;"
+    assert missing.idle_blocks(code, partial, partial, 5) == ""  # each block has a row
+    assert missing.idle_blocks(code, partial + 1, partial, 3) == ""  # something else is wrong
+    assert missing.idle_blocks(code, partial, partial, 3).startswith("blocks 3 to 4 have no row of x")
+    assert missing.idle_blocks(code, partial, partial, 4).startswith("block 4 has no row of x")
+    inside = "for (int n = blockIdx.x; n < N; n += gridDim.x) { dw += d; partial[c] = dw; }"
+    assert "not inside it" in missing.idle_blocks(inside, partial, partial, 3)
+    assert "not inside it" not in missing.idle_blocks(code, partial, partial, 3)
+    over_columns = "if (blockIdx.x >= N) return; for (int c = threadIdx.x; c < C; c += blockDim.x) { partial[c] = dw; }"
+    assert "not inside it" not in missing.idle_blocks(over_columns, partial, partial, 3)
     assert missing.idle_warps("if (row >= N) return;", 2, 1).startswith("does a warp without a row return?")
     assert missing.idle_warps("if (row >= N) return;", 8, 1) == missing.idle_warps("if (row < N) {", 2, 1) == ""
     for message, words, expected in (

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from llmc.course.kernel_checks import mending
+from llmc.course.kernel_checks import mending, switched
+from llmc.course.kernel_checks.names_in_c import Names
 from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
 from llmc.course.kernel_checks.repairs import Repair, repairs
 from llmc.course.kernel_checks.switched import Switched, changed
@@ -89,16 +90,16 @@ def test_operands_reach_as_far_as_in_c():
 
 def test_all_changes_are_in_one_text_and_one_is_switched_on():
     several = repairs(HELPED)
-    switched = Switched(HELPED, "largest", several)
+    all_in_one = Switched(HELPED, "largest", several)
     (grid, block, arguments, outputs, *_), right = launch()
-    assert not switched.launch(None, grid, block, arguments, outputs).raw.problems
+    assert not all_in_one.launch(None, grid, block, arguments, outputs).raw.problems
     np.testing.assert_array_equal(arguments[0], right[0])
-    turned = next(k for k in switched.alive if "fminf(top, mine[c])" in changed(HELPED, several[k]))
-    switched.launch(turned, grid, block, arguments, outputs)
+    turned = next(k for k in all_in_one.alive if "fminf(top, mine[c])" in changed(HELPED, several[k]))
+    all_in_one.launch(turned, grid, block, arguments, outputs)
     assert (arguments[0] == np.float32(-3.4e38)).all()
-    switched.launch(None, grid, block, arguments, outputs)
+    all_in_one.launch(None, grid, block, arguments, outputs)
     np.testing.assert_array_equal(arguments[0], right[0])
-    assert len(switched.alive) > len(several) * 0.8
+    assert len(all_in_one.alive) > len(several) * 0.8
 
 
 ENTERED = r"""
@@ -159,6 +160,27 @@ def test_a_change_that_no_compiler_reads_takes_the_others_of_its_piece_along_but
     broken = [Repair(0, ((there["x[0] = y"], f"x[{k}] = (float+)(y"),), 0, "", "") for k in range(20)]
     whole = [Repair(0, ((there["x[1] = y"], "x[1] = -y"),), 0, "", "")]
     assert Switched(code, "f", [*broken, *whole]).alive == {20}
+
+
+def test_what_still_does_not_compile_after_the_last_try_is_left_out(monkeypatch):
+    monkeypatch.setattr(switched, "TRIES", 1)
+    code = 'extern "C" __global__ void f(float* x, float y) { x[0] = y; x[1] = y; }'
+    (first, second) = (piece for piece in pieces(code) if code[piece.start : piece.end].startswith("x["))
+    strangers = [Repair(0, ((first, "x[0] = stranger"),), 0, "", "") for _ in range(3)]  # GCC names the first alone
+    assert Switched(code, "f", [*strangers, Repair(0, ((second, "x[1] = -y"),), 0, "", "")]).alive == {3}
+
+
+def test_a_variable_of_a_loop_is_not_known_behind_a_value_in_braces():
+    code = HELPED.replace(
+        "__device__",
+        "struct two { float a, b; };\n__device__ float f(two t) { return t.a; }\n__device__ void g(float* v) "
+        "{ for (int e = 0; e < 8; e++) v[e] = f({v[e], 1.0f}); }\n__device__",
+        1,
+    )
+    known = Names(code, pieces(code))
+    assert "e" in known.known_at(code.index("v[e]"), ("int",))
+    assert "e" not in known.known_at(code.index("__global__"), ("int",))
+    assert "e" not in known.known_at(code.index("top"), ("int",))
 
 
 def test_the_star_of_a_cast_is_no_product():

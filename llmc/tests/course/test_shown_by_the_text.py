@@ -72,8 +72,25 @@ def test_quotients_of_whole_numbers_that_become_floats(line, found):
 def test_a_quotient_is_named_where_something_is_lost(n, cut):
     code = kernel("float s = x[0];", "out[0] = s * (n / m);")
     again = partial(partial(runs.emulate, outputs=(0,)), code, "f", (1, 1, 1), (1, 1, 1))
-    said = cut_off(code, again, [np.zeros(1, np.float32), np.ones(1, np.float32), n, 4])
+    given = [np.zeros(1, np.float32), np.ones(1, np.float32), n, 4]
+    said = cut_off(code, again, given, lambda: [np.full(1, n / 4, np.float32), *given[1:]])
     assert bool(said) == cut and all("`(float)n / m`" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("right", [1.0, 0.9, 1.5, None])
+def test_a_quotient_that_is_cut_off_on_purpose_is_not_blamed_for_another_mistake(right):
+    code = kernel("float s = x[0];", "out[0] = s * (n / m) + 0.25f;")  # 1.25, and 2 if it were not cut off
+    again = partial(partial(runs.emulate, outputs=(0,)), code, "f", (1, 1, 1), (1, 1, 1))
+    given = [np.zeros(1, np.float32), np.ones(1, np.float32), 7, 4]
+    assert cut_off(code, again, given, lambda: right and [np.full(1, right, np.float32), *given[1:]]) == []
+
+
+def test_a_quotient_is_named_beside_another_mistake_where_its_conversion_counts_for_more():
+    code = kernel("float s = x[0];", "out[0] = s * (1 / (n * m)) + 0.001f;")
+    again = partial(partial(runs.emulate, outputs=(0,)), code, "f", (1, 1, 1), (1, 1, 1))
+    given = [np.zeros(1, np.float32), np.ones(1, np.float32), 3, 4]
+    (said,) = cut_off(code, again, given, lambda: [np.full(1, 1 / 12, np.float32), *given[1:]])
+    assert "`(float)1 / (n * m)`" in said
 
 
 @pytest.mark.parametrize("end, said", [("k <= t", True), ("k < n", False), ("k < n && t < n", False)])

@@ -7,10 +7,12 @@ import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.backward_kernels.places import REGISTERS, STAGES
+from llmc.cuda.emulator.compiling.text import mask
 
 RETURN = re.compile(r"\breturn\s*;")
 DECLARED = re.compile(r"\bfloat[24]?\s+([^;()*]*);")  # what follows the type, up to the semicolon
 NOT_SET = re.compile(r"(?:^|,)\s*(\w+)\[\w+\]\s*(?=,|$)")  # an array without = {} in it
+LOOP = re.compile(r"\b(?:for|while)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")  # its head
 
 
 @contextmanager
@@ -25,16 +27,34 @@ def explained(why):
         raise
 
 
-def idle_blocks(partial, expected, N) -> str:
-    """Words if just the blocks without a row of x are missing. partial, expected: (blocks, 2, C)."""
+def idle_blocks(code, partial, expected, N) -> str:
+    """Words if just the blocks without a row of x are missing. code: the kernel. partial, expected: (blocks, 2, C)."""
     blocks = len(expected)
     if N >= blocks or not np.allclose(partial[:N], expected[:N], rtol=1e-4, atol=1e-4):
         return ""
     which = f"blocks {N} to {blocks - 1} have" if blocks - N > 1 else f"block {N} has"
-    return (
-        f"{which} no row of x, because there are only {N}, and must write zeros: write the sums after the loop over "
-        f"the rows, not inside it.\n→ Where to look: {STAGES}."
-    )
+    inside = ": write the sums after the loop over the rows, not inside it" * _written_in_a_loop(code, "partial", "N")
+    return f"{which} no row of x, because there are only {N}, and must write zeros{inside}.\n→ Where to look: {STAGES}."
+
+
+def _written_in_a_loop(code, name, bound) -> bool:
+    """Is every write `name[…] = …` in braces, or a statement, of a loop whose head has the bound?"""
+    text = mask(code)
+    writes = [match.start() for match in re.finditer(rf"\b{name}\s*\[[^;]*?\]\s*\+?=(?!=)", text)]
+    spans = [
+        (head.end(), _end(text, head.end())) for head in LOOP.finditer(text) if re.search(rf"\b{bound}\b", head[0])
+    ]
+    return bool(writes) and all(any(start <= at < end for start, end in spans) for at in writes)
+
+
+def _end(text, start) -> int:
+    """Where the statement, or the block in braces, that begins there ends."""
+    depth = 0
+    for match in re.compile(r"[{};]").finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth <= 0:
+            return match.end()
+    return len(text)
 
 
 def idle_warps(code, N, blocks) -> str:

@@ -111,7 +111,7 @@ def end_after(text, start) -> int:
     for at in range(start, len(text)):
         mark = text[at]
         depth += (mark in "{(") - (mark in "})")
-        opened |= mark == "{"
+        opened |= mark == "{" and depth == 1  # not that of a value, as in `f({a, b})`
         if depth == 0 and mark == ("}" if opened else ";"):
             return at + 1
     return len(text)
