@@ -64,7 +64,7 @@ def test_wrong_entries_that_are_zero():
 
 
 def test_shapes_with_their_axes_in_another_order():
-    assert "Its axes are in another order: is a transpose" in message(A.swapaxes(0, 1), A)
+    assert "Its axes 0 and 1 are exchanged: `.swapaxes(0, 1)` is missing" in message(A.swapaxes(0, 1), A)
     assert "or by (n, 1) next to (n,)?" in message(np.zeros((5, 5)), np.ones(5))
 
 
