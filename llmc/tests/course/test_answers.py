@@ -45,7 +45,7 @@ def chosen(lesson):
 def given(lesson, answer):
     """The outcome after a short search for the mistake, which takes most of the time; after a whole one, if need be.
 
-    `python -m llmc.course.authoring.answers` always searches to the end.
+    `python -m llmc.course.authoring.answers` begins with as long a search as a learner waits for.
     """
     with hurried(SHARE):
         outcome = lesson.give(answer, seed=1)
