@@ -10,7 +10,8 @@ from collections import Counter
 from llmc.course.mutants.solution import Solution
 
 LONG = 20  # characters; a shorter line is alike by chance
-ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}  # and `np.add.at`
+# calls that are no step of a formula; `at` is np.add.at's
+ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")

@@ -39,10 +39,9 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
-FAR = (
-    r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)|with (?!the l).* in the other order"
-)
-NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(FAR)
+ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
+EXCHANGED = r"with (?!the lines).* in the other order"  # of two arguments, say
+NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
 )  # in the first line of others
@@ -149,7 +148,7 @@ class _Search:
     def __init__(self, check, cell, answer, end):
         self.check, self.cell, self.answer, self.end = check, cell, answer, end
         self.names = [name for name, value in cell.f_globals.items() if value is type(check)]
-        self.timed, self.calls, self.refusal, self.told = False, [], "", False
+        self.timed, self.calls, self.refusal = False, [], ""
 
     def sentence(self, alone=False, known=None, told=False) -> str | None:
         """What was found; None if nothing was. alone: a change of another line must not do as well.
@@ -158,7 +157,6 @@ class _Search:
         a number must then be the only one that does. told: it says what to do, so that no change may lead away
         from our solution.
         """
-        self.told = told
         if not self.names or self._passes(SEEDS[0], calls=self.calls):
             return None  # a matter of chance, or of what was there before: no change is to be believed
         if self._passes(SEEDS[0], anew=True):
@@ -166,8 +164,8 @@ class _Search:
             kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a default argument, say"
             return f"Defined anew before each of its calls, your function passes this whole check: {kept}"
         wrong = self._wrong_call()
-        words = wrong and self._change(lambda: self._right_in(*wrong), alone, known)
-        words = words or self._change(lambda: True, alone, known)
+        words = wrong and self._change(lambda: self._right_in(*wrong), alone, known, told)
+        words = words or self._change(lambda: True, alone, known, told)
         so_far = "all of this check that comes before its speed is measured" if self.timed else WHOLE
         return words and f"Your function passes {so_far} {words}"
 
@@ -184,11 +182,11 @@ class _Search:
                     return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
         return None  # a constant, say, or two changes
 
-    def _change(self, likely, alone, known) -> str | None:
+    def _change(self, likely, alone, known, told) -> str | None:
         """Words of the first change. likely(): may it be the one, as the tree is now?
 
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
-        known: the same if the change is one of a number; no words that it matches.
+        known: the same if the change is one of a number; no words that it matches. told: none that leads away.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
         solution = self.check._evidence.solution()
@@ -203,7 +201,7 @@ class _Search:
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
-                    if self.told and NAMED.match(words):
+                    if told and NAMED.match(words):
                         lucky |= beside_ours.leads_away(solution, lines, now)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, compare, gradient_check
+from llmc.course.checks import explain
 from llmc.course.checks.heatmap import picture
 
 RNG = np.random.default_rng(0)
@@ -96,6 +97,13 @@ def test_in_a_notebook_it_stands_below_the_message():
     assert told.index("<b>y has wrong values") < told.index("Where y is wrong") and "Traceback" not in told
     assert "y has wrong values" in shown.data["text/plain"]
     assert [output.output_type for output in notebook.cells[1].outputs] == ["execute_result"]
+
+
+def test_under_pytest_the_error_is_the_whole_message(monkeypatch):
+    monkeypatch.setattr(explain, "in_notebook", lambda: True)
+    monkeypatch.setenv("PYTEST_VERSION", "8")
+    first, *rest = explain.WrongAnswer("✗ f: y has wrong values.\nLook at x.")._render_traceback_()
+    assert "y has wrong values" in first and rest == ["Look at x."]
 
 
 def test_none_where_every_block_holds_something_wrong():

@@ -6,6 +6,7 @@ import numpy as np
 
 from llmc.course.checks.explain import describe
 from llmc.course.lessons.train_gpt2.places import BUDGET
+from llmc.course.lessons.training_loop.settings import refused
 
 GOAL = 0.7  # bits per byte that must be won
 
@@ -34,13 +35,7 @@ def explain_settings(settings, given):
         return "that is what train_letters returns: bits, losses, letters. Return the settings with which you called it"
     if not isinstance(settings, dict):
         return f"return a dict like {{'layers': 2, …}}; you returned {describe(settings)}"
-    for name, value in settings.items():
-        if name not in RANGES:
-            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
-        kind, holds, what = RANGES[name]
-        if not isinstance(value, kind) or isinstance(value, bool | np.bool_) or not holds(value):
-            return f"{name} must be {what}, not {value!r}"
-    return None
+    return refused(settings, RANGES, given)
 
 
 def plain(settings) -> dict:

@@ -31,11 +31,19 @@ def explain_settings(settings, given):
     """What is wrong with a dict of settings, as a sentence; None when it can run."""
     if not isinstance(settings, dict):
         return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
+    return refused(settings, RANGES, given)
+
+
+def refused(settings, ranges, given) -> str | None:
+    """A sentence about the first setting that does not exist or is out of range; None without one.
+
+    ranges: {name: (its type, does a value fit?, in words)}. given: the names that a sentence lists.
+    """
     for name, value in settings.items():
-        if name not in RANGES:
+        if name not in ranges:
             return f"{name!r} cannot be set; the settings are {', '.join(given)}"
-        kind, holds, what = RANGES[name]
-        if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
+        kind, holds, what = ranges[name]
+        if not isinstance(value, kind) or isinstance(value, bool | np.bool_) or not holds(value):
             return f"{name} must be {what}, not {value!r}"
     return None
 
