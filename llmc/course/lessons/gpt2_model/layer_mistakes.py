@@ -130,9 +130,10 @@ def _attention_backward(c, function, given):
 
 
 def _fused_classifier(c, function, given):
-    if not writes_in_place(function):  # the other form that a model takes
-        return
     drawn, targets, dloss = _input(c, (B, T, Vp)), c.rng.integers(0, V, (B, T)), 0.37
+    if not writes_in_place(function):  # the other form that a model takes
+        _no_padding(c.call(function, drawn, targets, V)[1])
+        return
     losses, logits = c.buffer(B, T, dtype=np.float32), c.buffer(B, T, Vp, dtype=np.float32)
     logits[...] = drawn
     right, expected = np.zeros((B, T)), drawn.astype(np.float64)  # (B, T), (B, T, Vp)
@@ -143,6 +144,16 @@ def _fused_classifier(c, function, given):
         compare("losses of fused_classifier", losses, right.astype(np.float32), known=known["losses"], sizes=SIZES)
         wanted = expected[..., :V].astype(np.float32)
         compare("dlogits of fused_classifier", logits[..., :V], wanted, known=known["dlogits"], sizes=SIZES)
+        _no_padding(logits)
+
+
+def _no_padding(dlogits):
+    """Only a model whose wte has numbers in its padding rows shows what is wrong here."""
+    if dlogits[..., V:].any():
+        raise WrongAnswer(
+            "fused_classifier leaves numbers in the padding of the gradient of logits, columns V and up. "
+            "It must be 0 there: `dlogits[..., V:] = 0`."
+        )
 
 
 _LATER = {
