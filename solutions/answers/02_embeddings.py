@@ -813,3 +813,14 @@ def accumulate_never_begins_a_new_sequence(dwte, dwpe, dout, tokens):
         dwpe[min(n, len(dwpe) - 1)] += dout[b, t]
         dwte[tokens[b, t]] += dout[b, t]
         n += 1
+
+
+@wrong("encoder_backward", says="with the one-hot array reshaped to (V, B·T): reshape does not transpose")
+def backward_one_hot_reshaped_for_transposed(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    hot = (tokens[..., None] == np.arange(V)).astype(dout.dtype)
+    dwte = hot.reshape(V, B * T) @ dout.reshape(B * T, C)
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    for t in range(T):
+        dwpe[t] = dout[:, t].sum(axis=0)
+    return dwte, dwpe

@@ -151,16 +151,17 @@ def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
     return {"dwte": wrong_dwte, "dwpe": wrong_dwpe}
 
 
-def never_cleared(got, expected) -> dict:
-    """The mistake of making a table with np.empty: rows that should be zero hold something that is no row of the table.
+def never_cleared(got, expected, of_zeros) -> dict:
+    """The mistake of making a table with np.empty: rows that should be zero are not, though nothing was added to them.
 
-    got, expected: (rows, C). The array of the mistake is `got` itself, so it always matches.
+    got, expected: (rows, C). of_zeros: the same table for a dout of zeros, in which what was computed is 0. The array
+    of the mistake is `got` itself, so it always matches.
     """
-    unused = ~expected.any(axis=-1)  # (rows,)
-    if not isinstance(got, np.ndarray) or got.shape != expected.shape or not got[unused].any():
+    shapes = {getattr(array, "shape", None) for array in (got, expected, of_zeros)}
+    if len(shapes) > 1:
         return {}
-    far = np.abs(got[unused][:, None] - expected).max(axis=-1) > 1e-6 * np.abs(expected).max()  # (unused, rows)
-    if not (far.all(axis=1) & got[unused].any(axis=-1)).any():  # zeros and rows of other tokens: another mistake
+    unused = ~expected.any(axis=-1)  # (rows,)
+    if not got[unused].any() or not of_zeros[unused].any():
         return {}
     where = "the line that makes this table: np.empty is not np.zeros"
     if np.allclose(got[~unused], expected[~unused], rtol=1e-6):
@@ -217,6 +218,10 @@ def _wrong_dwte(dout, tokens, V, right):
         "the reference with dout's rows matched to the wrong tokens: the tokens go position by position, (T, B), the "
         "rows sequence by sequence, (B, T)": (tokens_by_position, TOKENS),
         "the mean over the occurrences of each token: it should be their sum": (right / np.maximum(counts, 1), TOKENS),
+        "the reference with the one-hot array reshaped to (V, B·T): reshape does not transpose": (
+            one_hot(tokens, V, np.float64).reshape(V, -1) @ rows,
+            TOKENS,
+        ),
         "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
         "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),
         "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
