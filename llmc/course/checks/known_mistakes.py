@@ -9,7 +9,8 @@ from llmc.course.checks.signatures import same
 
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
-ALONE = 1e-5  # of a single number, which many formulas nearly give
+ALONE = {"float32": 1e-5}  # of a single number, which many formulas nearly give
+ALONE_WIDE = 5e-7  # of one in float64
 
 
 def known_mistake(case, known, got):
@@ -29,7 +30,7 @@ def known_mistake(case, known, got):
         if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
             if _explained(case.got, array, case.expected, CLOSELY):
                 equal[sentence] = where
-        elif _like(case.got, array) and _explained(case.got, array, case.expected):
+        elif _like(case.got, array, got) and _explained(case.got, array, case.expected):
             equal[sentence] = where
         elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
@@ -59,8 +60,10 @@ def as_known(sentence) -> list[str]:
     return [stopped(text.known(sentence, evidence.learners_function(), said)), *said]
 
 
-def _like(got, array) -> bool:
-    return same(got, array) and (array.size > 1 or bool(np.abs(got - array).max() <= ALONE * np.abs(array).max()))
+def _like(got, array, given) -> bool:
+    """given: what the learner's function gave, for its dtype."""
+    alone = ALONE.get(np.asarray(given).dtype.name, ALONE_WIDE)
+    return same(got, array) and (array.size > 1 or bool(np.abs(got - array).max() <= alone * np.abs(array).max()))
 
 
 def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
