@@ -14,6 +14,7 @@ from llmc.course.checks.isolation import without_llmc
 from llmc.course.checks.same_deeds import Call
 from llmc.course.checks.silence import silent_libraries
 from llmc.course.learner import journal
+from llmc.course.mutants.little_memory import little_memory
 from llmc.course.mutants.replay import arrays_in
 from llmc.course.own_names import learners_names
 
@@ -74,7 +75,8 @@ def quietly():
     try:
         with redirect_stdout(io.StringIO()), silent_libraries(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            yield
+            with little_memory():
+                yield
     finally:
         journal.recording(was_recording)
         explaining(was_explaining)

@@ -43,7 +43,7 @@ def overwritten(case: Case):
 
 
 def multiplied(case: Case):
-    """What the buffer held was multiplied, too: by one number, or by one in each row."""
+    """What the buffer held was multiplied, too, or added again: by one number, or by another in each row."""
     if not case.adds or case.before is None or case.got.ndim == 0 or case.got.shape[-1] < FEW or not case.before.all():
         return None
     change = (case.got - case.expected) / case.before  # (…, n)
@@ -52,6 +52,9 @@ def multiplied(case: Case):
     numbers = np.unique(np.round(1 + change[..., 0], 4))
     if set(numbers) <= {0, 1}:
         return None  # some rows were overwritten, and that has a cause of its own
+    if min(numbers) > 0 and (numbers == np.round(numbers)).all():
+        times = " to ".join(f"{n:g}" for n in dict.fromkeys((numbers[0], numbers[-1])))
+        return f"what {case.name} held is in it {times} times, and should be once: add only what is new"
     by = f"by {numbers[0]:g}" if len(numbers) == 1 else "by another number in each row"
     return f"what {case.name} held was multiplied, too, {by}: multiply only what you add to it"
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from llmc.course.mutants.fitted import order_in
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.little_memory import little_memory
 from llmc.course.mutants.picked import where
 from llmc.course.mutants.search import Found, Search
 from llmc.course.mutants.solution import Solution
@@ -45,7 +46,7 @@ def order_of_error(solution, function, replays, got, expected, start=0.0) -> tup
 
 @contextmanager
 def _quietly():
-    with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), redirect_stdout(io.StringIO()), little_memory():
         warnings.simplefilter("ignore")
         yield
 
