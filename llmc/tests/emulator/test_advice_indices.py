@@ -275,3 +275,14 @@ def test_an_address_in_a_structure_or_an_array_is_named_as_such(emulator):
         assert out[0] == wanted
     text = inspect(RawKernel(POINTERS, "sum_of_lists"), (1,), (1,), (out, addresses, 1)).problems[0].text
     assert "The pointer is null, was never set" in text
+
+
+@pytest.mark.parametrize("body", ["acc[c] = make_float4(1, 2, 3, 4);", "((float*)acc)[4 * c] = 1;"])
+def test_what_is_written_behind_a_local_array_ends_the_kernel_and_not_the_process(body):
+    code = f"""extern "C" __global__ void k(float* x, int n) {{
+        float4 acc[8];
+        for (int c = 0; c <= n; c++) {body}
+        x[0] = acc[n - 2].x;
+    }}"""
+    report = inspect(RawKernel(code, "k"), (1,), (1,), (np.zeros(1, np.float32), 8))
+    assert "something was written behind the end of a local array" in report.problems[0].text

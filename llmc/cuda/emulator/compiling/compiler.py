@@ -33,6 +33,7 @@ COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-fdiagnostics-color=never"),
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
     "-fno-strict-aliasing",  # kernels look at the same bytes as halves, as unsigned, as uint4
+    "-fstack-protector-strong",  # what is written behind a local array is noticed: __stack_chk_fail in llmc_words.h
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
 # Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.

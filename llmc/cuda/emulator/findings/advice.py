@@ -9,6 +9,7 @@ from llmc.cuda.emulator.findings.guards import check_above, moved_on, one_too_ma
 from llmc.cuda.emulator.findings.index import values_of, worked_out_index
 from llmc.cuda.emulator.findings.limits import what_limits
 from llmc.cuda.emulator.findings.places import source_line
+from llmc.cuda.emulator.findings.sentences import LOCAL_ARRAY
 from llmc.cuda.emulator.findings.values import worked_out
 from llmc.cuda.emulator.findings.vectors import counts_in_vectors, made_by_division
 
@@ -45,6 +46,11 @@ def crash(found) -> str:
     """By whether the kernel ended itself."""
     if found.problem.detail == "__trap()":
         return "It stands where something must not happen: print the values that lead there with printf."
+    if found.problem.detail == LOCAL_ARRAY:
+        return (
+            "The last index of an array of n elements is n - 1: check the bounds of loops over local arrays, and what "
+            "is added to pointers into them."
+        )
     return "A pointer probably points nowhere: look at casts, and at pointers kept in variables."
 
 

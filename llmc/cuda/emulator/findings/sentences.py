@@ -6,6 +6,8 @@ import re
 from llmc.cuda.emulator.findings import hopper
 from llmc.cuda.emulator.findings.places import extent, lane_list, plural
 
+LOCAL_ARRAY = "local array"  # the detail of a crash that __stack_chk_fail in llmc_words.h tells of
+
 
 def said(words):
     """A sentence that is the same wherever the problem happens: "in `x = y;`, the kernel crashed"."""
@@ -13,9 +15,11 @@ def said(words):
 
 
 def crash(found) -> str:
-    """ "in `x = y;`, the kernel crashed"; "`__trap();` was reached, which ends the kernel"."""
+    """ "in `x = y;`, the kernel crashed"; "`__trap();` was reached, which ends the kernel"; …"""
     if found.problem.detail == "__trap()":
         return f"{found.quoted or '`__trap()` '}was reached, which ends the kernel"
+    if found.problem.detail == LOCAL_ARRAY:
+        return "something was written behind the end of a local array"
     return said("the kernel crashed")(found)
 
 

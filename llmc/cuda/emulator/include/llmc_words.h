@@ -71,6 +71,8 @@ template <unsigned x = 1, unsigned y = 1, unsigned z = 1> constexpr unsigned lon
 #endif
 
 [[noreturn]] LLMC_INLINE void __trap(LLMC_HERE) { llmc_stop(LLMC_TRAP, line, "__trap()"); }
+// Called at the end of a function that has overwritten what lies behind its local arrays; C's own would end the process.
+extern "C" [[noreturn]] void __stack_chk_fail() { llmc_stop(LLMC_TRAP, 0, "local array"); }
 LLMC_INLINE void __brkpt() {}
 LLMC_INLINE void __nanosleep(unsigned) { llmc_yield(); }
 
