@@ -277,10 +277,13 @@ def test_an_address_in_a_structure_or_an_array_is_named_as_such(emulator):
     assert "The pointer is null, was never set" in text
 
 
-@pytest.mark.parametrize("body", ["acc[c] = make_float4(1, 2, 3, 4);", "float4* p = acc + c; p->x = p->y = p->z = p->w = 1;"])
+BEHIND = "acc[c] = make_float4(1, 2, 3, 4);", "at = acc + c, at->x = at->y = at->z = at->w = 1;"
+
+
+@pytest.mark.parametrize("body", BEHIND)
 def test_what_is_written_behind_a_local_array_ends_the_kernel_and_not_the_process(body):
     code = f"""extern "C" __global__ void k(float* x, int n) {{
-        float4 acc[8];
+        float4 acc[8], *at;
         for (int c = 0; c <= n; c++) {body}
         x[0] = acc[n - 2].x;
     }}"""
