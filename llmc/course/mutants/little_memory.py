@@ -8,7 +8,7 @@ try:
 except ImportError:  # Windows
     resource = None
 
-MORE = 2 << 30  # bytes that may be taken on top of what is in use; a check's own calls stay below half of it
+MORE = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
 
 
 @contextmanager
