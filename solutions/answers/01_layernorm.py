@@ -893,7 +893,7 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
 
 @wrong(
     "layernorm_backward_accumulate",
-    says="what dx held was multiplied, too, by another number in each row: multiply only what you add to it",
+    says="what dx held was multiplied by another number in each row, and must stay as it is",
 )
 def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]
