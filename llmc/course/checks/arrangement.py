@@ -7,6 +7,7 @@ import numpy as np
 from llmc.course.checks import evidence, text
 from llmc.course.checks.case import LIKE, Case, same
 
+FEW = 6  # entries; fewer of them may be alike by chance
 FAR = 30  # times as far from its place as from the number that it should be
 MANY = 1_000_000  # entries; larger arrays are not searched
 
@@ -135,6 +136,15 @@ def scattered(case: Case):
         said = f"{case.name} has the right numbers in the wrong places"
         return f"{said}: look at reshape and transpose" if names("reshape", "transpose", "swapaxes", ".T") else said
     return None
+
+
+def one_for_all(case: Case) -> list[str]:
+    """A sentence if each row, or column, of two or more numbers holds one number only, and should not; or []."""
+    for axis in range(case.got.ndim) if case.got.ndim > 1 and case.got.size >= FEW else ():
+        apart = [np.ptp(array, axis=axis) > LIKE * np.abs(array).max(axis=axis) for array in (case.got, case.expected)]
+        if case.got.any() and not apart[0].any() and apart[1].all():
+            return [f"It holds one number at all indices of axis {axis}, and each should have its own."]
+    return []
 
 
 def _constant_in_rows(difference) -> bool:

@@ -342,6 +342,10 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
             P_MINUS_Y,
         ),
+        "(exp(z - max) - y) · dloss / sum: y is divided by the sum, too; subtract it after the division": (
+            (p - y / np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)) * dloss,
+            P_MINUS_Y,
+        ),
         "the reference with 1 subtracted in every row for every target of the batch": (
             (p - every) * dloss,
             "each row has one target: use np.put_along_axis, or an index for each of the three axes; " + IN_PLACE,

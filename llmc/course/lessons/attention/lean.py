@@ -148,6 +148,11 @@ def mistakes(out, qkv, NH) -> dict:
         for what, e in (("", s - s.max(axis=-1, keepdims=True)), (" (nor was the maximum subtracted)", s)):
             undivided = f"the mixture before it is divided by its row's sum of exponentials{what}"
             known[undivided] = (merge(np.exp(e) @ v), ALL_QUERIES)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))  # (B, NH, T, T)
+        every = {"all heads": (0, 1, 3)} | ({"all heads of its sequence": (1, 3)} if len(q) > 1 else {})
+        for what, axes in every.items():
+            shared = f"the mixture divided by the sum over {what}: each row has a sum of its own, along its last axis"
+            known[shared] = (merge(e / e.sum(axis=axes, keepdims=True) @ v), ALL_QUERIES)
     wrong = _wrong_queries(out, right)  # (T,)
     if wrong is None or wrong.all() or not wrong.any():
         return known
