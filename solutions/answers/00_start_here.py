@@ -713,4 +713,4 @@ def descend_with_a_rate_that_ends_at_0(w, dw, step):
 
 @right("descend")
 def descend_with_a_warmup(w, dw, step):
-    w -= min(step / 3, 1) * 0.5 * dw
+    w -= min(step / 2, 1) * 0.3 * dw
