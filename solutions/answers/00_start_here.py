@@ -673,3 +673,44 @@ def loss_with_a_sum_over_the_sentences(logits, targets):
             each.append(np.log(np.exp(row - top).sum()) + top - row[word])
         total += np.mean(each)
     return total
+
+
+@wrong("causal_softmax", says="makes NaN of an infinity: 0 · inf")
+def causal_with_a_mask_times_infinity(scores):
+    T = len(scores)
+    mask = np.triu(np.ones((T, T)), k=1)
+    x = scores + mask * -np.inf
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="right for these scores once the hidden ones are low")
+def causal_with_1500_subtracted(scores):
+    T = len(scores)
+    mask = np.triu(np.ones((T, T)), k=1)
+    x = scores - 1500.0 * mask
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return (e / e.sum(axis=-1, keepdims=True)).astype(scores.dtype)
+
+
+@wrong("descend", says="NaN or infinite values after one step. At step 0, that is: at 19 other steps")
+def descend_by_the_root_of_the_step(w, dw, step):
+    w -= 0.5 / np.sqrt(step) * dw
+
+
+@wrong("descend", says="w moved uphill: subtract the gradient. At step 0")
+def descend_uphill_at_first(w, dw, step):
+    if step == 0:
+        w += 0.5 * dw
+    else:
+        w -= 0.1 * dw
+
+
+@right("descend")
+def descend_with_a_rate_that_ends_at_0(w, dw, step):
+    w -= 0.5 * np.cos(np.pi / 2 * max(step - 15, 0) / 4) * dw
+
+
+@right("descend")
+def descend_with_a_warmup(w, dw, step):
+    w -= min(step / 2, 1) * 0.3 * dw

@@ -893,7 +893,7 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
 
 @wrong(
     "layernorm_backward_accumulate",
-    says="what dx held was multiplied, too, by another number in each row: multiply only what you add to it",
+    says="what dx held was multiplied by another number in each row, and must stay as it is",
 )
 def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]
@@ -1015,3 +1015,49 @@ def fast_in_one_pass_and_in_place(out, mean, rstd, x, w, b, eps=1e-5):
     out *= rstd[:, :, None]
     out *= w
     out += b
+
+
+@wrong("layernorm_forward", says="`np.zeros((B, T, C))` makes a float64 array: dtype= is missing")
+def forward_in_arrays_of_float64(x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    out = np.zeros((B, T, C))
+    mean = np.zeros((B, T))
+    rstd = np.zeros((B, T))
+    for pos in np.ndindex(B, T):
+        row = x[pos]
+        mean[pos] = np.sum(row) / C
+        rstd[pos] = 1 / np.sqrt(np.sum((row - mean[pos]) ** 2) / C + eps)
+        out[pos] = w * (row - mean[pos]) * rstd[pos] + b
+    return out, mean, rstd
+
+
+@wrong("layernorm_forward", says="for such rows around 0, too: so not for lack of digits alone")
+def forward_with_the_variance_of_40_channels(x, w, b, eps=1e-5):
+    mean = x.mean(axis=-1)
+    d = x - mean[..., None]
+    variance = (d[..., :40] ** 2).sum(-1) / x.shape[-1]
+    rstd = 1 / np.sqrt(variance + eps)
+    return d * rstd[..., None] * w + b, mean, rstd
+
+
+@wrong("layernorm_backward_accumulate", says="what db held was multiplied by 0.9, and must stay as it is")
+def accumulate_and_let_db_fade(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dnorm = dout * w
+    dx += (dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)) * rstd[..., None]
+    dw += (dout * norm).sum(axis=(0, 1))
+    db[:] = 0.9 * db + dout.sum(axis=(0, 1))
+
+
+@wrong("fast_layernorm_forward", says="holds one number at all indices of axis 1, and each should have its own")
+def fast_with_one_variance_for_a_sequence(out, mean, rstd, x, w, b, eps=1e-5):
+    B, T, C = x.shape
+    for i in range(B):
+        rows = out[i]
+        np.mean(x[i], axis=1, out=mean[i])
+        np.subtract(x[i], mean[i][:, None], out=rows)
+        variance = np.vdot(rows, rows) / rows.size
+        rstd[i] = 1 / np.sqrt(variance + eps)
+        rows *= rstd[i][:, None]
+        rows *= w
+        rows += b

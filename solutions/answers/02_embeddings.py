@@ -824,3 +824,43 @@ def backward_one_hot_reshaped_for_transposed(dout, tokens, V, maxT):
     for t in range(T):
         dwpe[t] = dout[:, t].sum(axis=0)
     return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the last row of dout, dout[-1, -1].")
+def backward_without_the_last_row(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    flat, rows = tokens.reshape(-1), dout.reshape(-1, C)
+    for n in range(B * T - 1):
+        dwte[flat[n]] += rows[n]
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the largest token that occurs: its rows of dout are lost.")
+def backward_below_the_largest_token(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    for token in range(tokens.max()):
+        dwte[token] = dout[tokens == token].sum(axis=0)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="off by the same amount everywhere")
+def backward_on_top_of_ones(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.ones((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    np.add.at(dwte, tokens, dout)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the last token, V - 1: its rows of dout are lost.")
+def backward_without_the_last_token(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    for token in range(V - 1):
+        dwte[token] = dout[tokens == token].sum(axis=0)
+    return dwte, dwpe

@@ -1503,3 +1503,37 @@ def classifier_in_a_reshaped_slice(losses, logits, targets, dloss, V):
             flat[n] = p * dloss
     if dloss is not None:
         logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="y is divided by the sum, too; subtract it after")
+def fast_with_y_divided_by_the_sum(losses, logits, targets, dloss, V):
+    B, T = targets.shape
+    b, t = np.arange(B)[:, None], np.arange(T)
+    z = logits[..., :V]
+    z -= z.max(axis=-1, keepdims=True)
+    at_target = z[b, t, targets]
+    np.exp(z, out=z)
+    total = z.sum(axis=-1, keepdims=True)
+    losses[...] = np.log(total[..., 0]) - at_target
+    z[b, t, targets] -= 1
+    z *= dloss / total
+    logits[..., V:] = 0
+
+
+@wrong("cross_entropy_forward", says="a loss is infinite at [0, 0], and lse is finite there")
+def loss_of_an_overflowed_sum(logits, targets):
+    m = logits.max(axis=-1, keepdims=True)
+    e = np.exp(logits - m)
+    lse = np.log(e.sum(axis=-1)) + m[..., 0]
+    at = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    with np.errstate(all="ignore"):
+        wrong = np.log(np.exp(logits).sum(axis=-1)) - at
+    return wrong, lse
+
+
+@wrong("cross_entropy_forward", says="place 1 of the results is wrong, too")
+def cross_entropy_of_clipped_logits(logits, targets):
+    z = np.clip(logits, -80, 80)
+    lse = np.log(np.exp(z).sum(axis=-1))
+    at = np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]
+    return lse - at, lse

@@ -1226,3 +1226,55 @@ def lean_head_by_head(qkv, NH):
             s /= s.sum(axis=1, keepdims=True)
             np.matmul(s, v, out=out[b, :, h * hs : (h + 1) * hs])
     return out
+
+
+@wrong("attention_scores", says="scores holds NaN. `np.sqrt(-hs)` is NaN")
+def scores_with_the_root_of_a_negative(q, k):
+    T, hs = q.shape
+    scores = q @ k.T / np.sqrt(-hs)
+    return np.where(np.tri(T, dtype=bool), scores, -np.inf)
+
+
+@wrong("attention_backward", says="without the division by `p` in")
+def backward_divides_by_p(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    do = dout.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)
+    p = probabilities
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * dp / p - p * (p * dp).sum(-1, keepdims=True)
+    ds = ds * hs**-0.5
+    dq, dk, dv = ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do
+    d = np.stack([dq, dk, dv]).transpose(1, 3, 0, 2, 4).reshape(B, T, 3 * C)
+    return d.astype(qkv.dtype)
+
+
+@wrong("lean_attention_forward", says="divided by the sum over all heads: each row has a sum of its own")
+def lean_with_a_sum_over_all_heads(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    out = np.empty((B, T, NH, hs), qkv.dtype)
+    for i in range(T):
+        s = (k[:, :, : i + 1] @ q[:, :, i, :, None])[..., 0] * hs**-0.5  # (B, NH, i + 1)
+        s -= s.max(axis=-1, keepdims=True)
+        np.exp(s, out=s)
+        s /= s.sum()
+        out[:, i] = (s[:, :, None] @ v[:, :, : i + 1])[:, :, 0]
+    return out.reshape(B, T, C)
+
+
+@wrong("lean_attention_forward", says="queries 0 … 49 are right. Query 50, the first wrong one, looks at no later key")
+def lean_with_another_scale_later(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    out = np.empty((B, T, NH, hs), qkv.dtype)
+    for i in range(T):
+        s = (k[:, :, : i + 1] @ q[:, :, i, :, None])[..., 0] * (hs if i < 50 else hs + 2) ** -0.5
+        s -= s.max(axis=-1, keepdims=True)
+        np.exp(s, out=s)
+        s /= s.sum(axis=-1, keepdims=True)
+        out[:, i] = (s[:, :, None] @ v[:, :, : i + 1])[:, :, 0]
+    return out.reshape(B, T, C)

@@ -1740,3 +1740,55 @@ def error_that_is_returned(ids):
     header = np.zeros(256, "<i4")
     header[:3] = 20240520, 1, ids.size
     return header.tobytes() + ids.astype("<u2").tobytes()
+
+
+@wrong("fast_train_bpe", says="The smallest: 1 merge of")
+def fast_with_short_words_counted_once(words, counts, num_merges):
+    words = [list(word) for word in words]
+    learned = []
+    while len(learned) < num_merges:
+        pairs = {}
+        for word, n in zip(words, counts):
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] = pairs.get(a + b, 0) + (n if len(word) > 2 else 1)
+        if not pairs:
+            break
+        best = min(pairs, key=lambda p: (-pairs[p], p))
+        learned.append(best)
+        for k, word in enumerate(words):
+            out, i = [], 0
+            while i < len(word):
+                if i + 1 < len(word) and word[i] + word[i + 1] == best:
+                    out.append(best)
+                    i += 2
+                else:
+                    out.append(word[i])
+                    i += 1
+            words[k] = out
+    return learned
+
+
+@wrong("fast_train_bpe", says="The smallest: ")
+def fast_with_long_pairs_counted_once_less(words, counts, num_merges):
+    words = [list(word) for word in words]
+    learned = []
+    while len(learned) < num_merges:
+        pairs = {}
+        for word, n in zip(words, counts):
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] = pairs.get(a + b, 0) + (n if len(a + b) < 4 else n - 1)
+        if not pairs:
+            break
+        best = min(pairs, key=lambda p: (-pairs[p], p))
+        learned.append(best)
+        for k, word in enumerate(words):
+            out, i = [], 0
+            while i < len(word):
+                if i + 1 < len(word) and word[i] + word[i + 1] == best:
+                    out.append(best)
+                    i += 2
+                else:
+                    out.append(word[i])
+                    i += 1
+            words[k] = out
+    return learned

@@ -92,6 +92,8 @@ def _learners_line(check, error, frame, line):
     ]
     lines += [*getattr(error, "__notes__", ()), *_hidden(frame, line)]  # notes: of the check cell
     lines += instead(error, code, {**frame.f_globals, **frame.f_locals})
+    if "no '...' ellipsis provided" in str(error) and "..." in code:  # and for einsum
+        lines.append("np.einsum keeps the axes that `...` stands for, it cannot sum over them: flatten them first.")
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"

@@ -10,6 +10,7 @@ Whatever a message says of the cause rests on evidence of this run. What nobody 
 import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
+from llmc.course.checks.arrangement import one_for_all
 from llmc.course.checks.beside import digits_apart
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.curve import COARSE, ENDS
@@ -245,7 +246,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     shown = narrowed(case, not evidence.of_arrays(), evidence.launch(), cause, given)
     new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
-    return [f"{case.name} has wrong values.", *shown, *_said_new(new), *causes.other_results(got)]
+    return [f"{case.name} has wrong values.", *one_for_all(case), *shown, *_said_new(new), *causes.other_results(got)]
 
 
 def _where_slices_meet(case, got, target) -> list[str]:

@@ -2,7 +2,11 @@
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.case import LIKE
+from llmc.course.checks.contrast import outcome
+from llmc.course.checks.overwritten import outputs_with_locked
+from llmc.course.mutants.replay import Replay, arrays_in
 
 USUAL = "look for 0/0, 0 times infinity, a root or logarithm of a negative number, or memory never written"
 LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
@@ -12,13 +16,29 @@ def why_not_finite(got, bad) -> str:
     """What to look for. got: the learner's array in its own dtype; bad: where it should be finite and is not."""
     dtype = got.dtype.name if got.dtype.name in LARGEST else "float64"
     limit = f"exp of more than {LARGEST[dtype]} is inf in {dtype}"
-    if overflowed_softmax(got, bad):
+    if overflowed_softmax(got, bad) and _finite_when_small():
         return f"{limit}, inf/inf is NaN, and the rest of the row became 0: subtract each row's maximum before exp"
     if (got[bad] == np.inf).all():
         return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0; was inf itself written?"
     if (got[bad] == -np.inf).all():
         return "log(0) is -inf, of a probability that was rounded to 0, say; or was -inf itself written, as in a mask?"
     return USUAL
+
+
+def _finite_when_small() -> bool:
+    """Is nothing but finite numbers made of the last call's numbers, once they are a thousandth? Then exp overflowed.
+
+    Nobody knows outside of a check, and of a kernel: then it may be.
+    """
+    last, function = evidence.last_call(), evidence.learners_function()
+    again = last and evidence.of_arrays() and Replay.of(last.arguments, last.options)
+    if not again:
+        return True
+    for array in arrays_in((again.arguments, again.options)):
+        if array.dtype.kind == "f":
+            array *= 1e-3
+    outputs = outcome(outputs_with_locked, function, again, [*last.buffers, *[False] * len(again.arguments)])
+    return not isinstance(outputs, Exception) and all(np.isfinite(each).all() for each in outputs)
 
 
 def overflowed_softmax(got, bad) -> bool:

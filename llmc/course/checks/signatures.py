@@ -12,6 +12,7 @@ import numpy as np
 from llmc.course.checks.arrangement import (
     interleaved_heads,
     leaking,
+    names,
     off_by_one,
     other_order,
     reordered_blocks,
@@ -43,7 +44,7 @@ def overwritten(case: Case):
 
 
 def multiplied(case: Case):
-    """What the buffer held was multiplied, too, or added again: by one number, or by another in each row."""
+    """What the buffer held was multiplied, or added again: by one number, or by another in each row."""
     if not case.adds or case.before is None or case.got.ndim == 0 or case.got.shape[-1] < FEW or not case.before.all():
         return None
     change = (case.got - case.expected) / case.before  # (…, n)
@@ -55,8 +56,8 @@ def multiplied(case: Case):
     if min(numbers) > 0 and (numbers == np.round(numbers)).all():
         times = " to ".join(f"{n:g}" for n in dict.fromkeys((numbers[0], numbers[-1])))
         return f"what {case.name} held is in it {times} times, and should be once: add only what is new"
-    by = f"by {numbers[0]:g}" if len(numbers) == 1 else "by another number in each row"
-    return f"what {case.name} held was multiplied, too, {by}: multiply only what you add to it"
+    by = f"{numbers[0]:g}" if len(numbers) == 1 else "another number in each row"
+    return f"what {case.name} held was multiplied by {by}, and must stay as it is: multiply only what you add to it"
 
 
 def accumulated(case: Case):
@@ -174,7 +175,8 @@ def reshaped(case: Case):
         rows = int(np.prod(shape[:k]))
         if 1 < rows < numbers and same(case.got, case.expected.reshape(rows, -1).T.reshape(shape)):
             order = f"({rows}, {numbers // rows}) matrix"
-            return f"{case.name} holds the right numbers in another order, that of its transposed {order}: {RESHAPE}"
+            said = f"{case.name} holds the right numbers in another order, that of its transposed {order}"
+            return f"{said}: {RESHAPE}" if names("reshape") else said
     for i, j in combinations(range(len(shape)), 2):
         other = case.expected.swapaxes(i, j)
         if 1 < shape[i] != shape[j] > 1 and same(case.got, other.reshape(shape)):

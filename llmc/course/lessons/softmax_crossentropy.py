@@ -4,12 +4,15 @@ References return the dtype of their input. Mistakes are {sentence after "p equa
 such dict for each output where there are several.
 """
 
+import ast
 from math import log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.evidence import learners_function
 from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
+from llmc.course.checks.text import tree_of
 
 # where to look; a test compares these titles with the headings of notebooks/05_softmax_crossentropy.ipynb
 SOFTMAX = 'lesson 05, section "2.1 · Softmax"'
@@ -137,12 +140,12 @@ def overflow(lse, logits) -> str:
     return f"lse is NaN or infinite for logits around ±1000: {_bare(lse, without)}see {LSE}"
 
 
-def infinite_loss(losses) -> str:
-    """What to say of losses (B, T) that are not finite where lse is."""
-    kind = "NaN" if np.isnan(losses).any() else "infinite"
-    return (
-        f"a loss is {kind} where the model is sure and wrong, and lse is finite there: use lse - z[target]; see {TRAP}"
-    )
+def infinite_loss(losses, expected, beside="lse") -> str:
+    """What to say of losses (B, T) that are not finite where what was computed beside them is."""
+    lost = ~np.isfinite(losses)
+    kind, far = "NaN" if np.isnan(losses).any() else "infinite", expected[lost].min() > 100
+    where = "where the model is sure and wrong" if far else f"at {[int(i) for i in np.argwhere(lost)[0]]}"
+    return f"a loss is {kind} {where}, and {beside} is finite there: use lse - z[target]; see {TRAP}"
 
 
 def _bare(got, without) -> str:
@@ -160,7 +163,8 @@ def softmax_overflow(p, z) -> str | None:
         return None
     if np.isfinite(p[0]).all() and np.ptp(p[0]) == 0 and p[0, 0] > 0:
         lost = "all of p is equal in the row around 1000: the differences between its logits are lost"
-        return f"{lost}. Is z clipped? Subtract the maximum of the row instead; {MAXIMUM}"
+        clipped = "Is z clipped? Subtract the maximum of the row instead" if _clips() else "Subtract the row's maximum"
+        return f"{lost}. {clipped}; {MAXIMUM}"
     finite = np.isfinite(p).all(axis=-1)  # (4,)
     if not finite[0]:
         return f"NaN for logits around 1000: {_bare(p, np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))}see {MAXIMUM}"
@@ -170,6 +174,12 @@ def softmax_overflow(p, z) -> str | None:
     if not finite[:3].all():
         return f"NaN in the low rows: each row needs its own maximum; {MAXIMUM}"
     return None if finite[3] else "NaN where one logit is far above the rest: subtract the maximum, nothing less"
+
+
+def _clips() -> bool:
+    """Does the text of the learner's function limit anything?"""
+    tree = tree_of(learners_function())
+    return tree is not None and any(word in ast.unparse(tree) for word in ("clip", "minimum", "min("))
 
 
 def softmax_mistakes(z) -> dict:
@@ -330,6 +340,10 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
         "(exp(z - max) - y) · dloss: it is not divided by the sum": (
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
+            P_MINUS_Y,
+        ),
+        "(exp(z - max) - y) · dloss / sum: y is divided by the sum, too; subtract it after the division": (
+            (p - y / np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)) * dloss,
             P_MINUS_Y,
         ),
         "the reference with 1 subtracted in every row for every target of the batch": (

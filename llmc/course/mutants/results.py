@@ -36,10 +36,8 @@ def same_array(solution, replays, got) -> list[str]:
         return []
     if any(np.array_equal(results[same[0]], results[k]) for k in same[1:]):
         return []  # so they are, in our solution
-    returned = _returned(solution)
-    if len(returned) == len(results):
-        return [returned[k] for k in same]
-    return [words[k].strip('"') for k in same]
+    names = _returned(solution, words)
+    return [names[k].strip('"') for k in same]
 
 
 def _same_memory(a, b) -> bool:
@@ -73,9 +71,8 @@ def others(solution, replays, got) -> tuple[list[str], list[str]]:
         return [], []
     last = replays[-1]
     words, results, arguments = _results(solution, last)
-    returned, named = _returned(solution), last.named(solution.function(0.0))
-    words = returned if len(returned) == len(results) else words  # one of them is a dict, perhaps
-    names = [*words, *(name for name, value in named.items() for _ in arrays_in(value))]
+    named = last.named(solution.function(0.0))
+    names = [*_returned(solution, words), *(name for name, value in named.items() for _ in arrays_in(value))]
     expected, before = [*results, *arguments], [*results, *arrays_in((last.arguments, last.options))]
     if not len(names) == len(last.outputs) == len(expected):
         return [], []
@@ -104,8 +101,11 @@ def _results(solution, replay):
     return [words for words, _ in found], [value for _, value in found], arrays_in((arguments, options))
 
 
-def _returned(solution) -> list[str]:
-    """Names of what the solution returns; [] if it is nothing, or has none."""
+def _returned(solution, words) -> list[str]:
+    """Names of what the solution returns; the words for those that have none, and for all if one of them is a dict."""
     last = solution.tree.body[-1].body[-1]
     value = last.value if isinstance(last, ast.Return) else None
-    return [ast.unparse(part) for part in getattr(value, "elts", [value] if value else [])]
+    parts = getattr(value, "elts", [value] if value else [])
+    if len(parts) != len(words):
+        return words
+    return [part.id if isinstance(part, ast.Name) else word for part, word in zip(parts, words)]

@@ -41,8 +41,10 @@ def test_what_is_new_in_a_call_is_said_where_nothing_is_found():
 def test_what_a_buffer_held_was_multiplied_too():
     held, factor = RNG.uniform(1, 2, A.shape), RNG.uniform(2, 3, (3, 4, 1))
     told = message(held * factor + A, A, added_to=held)
-    assert "what out held was multiplied, too, by another number in each row" in told
-    assert "was multiplied, too, by 0.5: multiply only what you add" in message(held / 2 + A, A, added_to=held)
+    assert "what out held was multiplied by another number in each row" in told
+    assert "was multiplied by 0.5, and must stay as it is: multiply only what you add" in message(
+        held / 2 + A, A, added_to=held
+    )
     kept = np.array([1, 0, 1, 1])[:, None]  # one row of each four was overwritten
     assert "multiplied" not in message(kept * held + A, A, added_to=held)
     assert "multiplied" not in message(held + 1.1 * A + 0.3, A, added_to=held)

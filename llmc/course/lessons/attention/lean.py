@@ -1,6 +1,7 @@
 """Lesson 06, exercise 5: what goes wrong when attention works in blocks."""
 
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,28 +86,38 @@ def look(out, expected):
     if wrong is None or not wrong.any() or wrong[:2].any():
         return None
     if np.abs(out - expected).max() < 0.02 * np.abs(expected).max():
-        return "nothing is far off: was something computed in float16, or otherwise with too few digits?"
-    first = int(wrong.argmax())
+        return "nothing is far off: the largest error is below 2% of the largest number"
+    first, end = int(wrong.argmax()), len(wrong) - int(wrong[::-1].argmax())
     if not out[:, wrong].any():
+        if end < len(wrong) or not wrong[first:].all():
+            return f"the rows {first} … {end - 1}: those of them that are wrong are 0"
         return f"the rows from {first} on: is there a turn of the loop for the last block, which may be shorter?"
-    unused = _unused_keys(first) if is_explaining() else None
-    if unused:
-        return (
-            f"queries 0 … {first - 1} are right. Query {first} makes no use of keys {unused[0]} to {unused[-1]}, "
-            "which it may see"
-        )
-    return (
-        f"queries 0 … {first - 1} are right, {first} is not. Does a block begin there? Its row i is query `start + i`"
-    )
+    right = f"queries 0 … {first - 1} are right"
+    used = _uses(first) if is_explaining() else None
+    if used is None:
+        return f"{right}, {first} is not"
+    if used.later:
+        return f"{right}. Query {first} looks at later keys. Does a block begin there? Its row i is query `start + i`"
+    if used.unused:
+        left_out = f"{used.unused[0]} to {used.unused[-1]}"
+        return f"{right}. Query {first} makes no use of keys {left_out}, which it may see"
+    return f"{right}. Query {first}, the first wrong one, looks at no later key"
 
 
-def _unused_keys(query) -> range | None:
-    """Keys that the learner's function leaves out for this query of the last call, if it uses no later ones; or None.
+class _Use(NamedTuple):
+    """later: does a query look at later keys? unused: the keys that it leaves out, if they are known."""
+
+    later: bool
+    unused: range | None
+
+
+def _uses(query) -> _Use | None:
+    """What the learner's function reads for this query of the last call; None if that cannot be found out.
 
     Keys are tried eight at a time, by values that no share is too small for.
     """
     function, last = learners_function(), last_call()
-    if last is None or query < EIGHT:
+    if last is None:
         return None
     with suppress(Exception), learners_names(), np.errstate(all="ignore"):
         qkv, *others = last.arguments
@@ -117,11 +128,11 @@ def _unused_keys(query) -> range | None:
             changed[:, first:end, -(qkv.shape[-1] // 3) :] += HUGE
             return not np.array_equal(function(changed, *others)[:, query], right)
 
-        if counts(query + 1, qkv.shape[1]):
-            return None
+        if query + 1 < qkv.shape[1] and counts(query + 1, qkv.shape[1]):
+            return _Use(True, None)
         unused = [j for j in range(0, query - EIGHT + 1, EIGHT) if not counts(j, j + EIGHT)]
-        if unused and unused[-1] - unused[0] == EIGHT * (len(unused) - 1):
-            return range(unused[0], unused[-1] + EIGHT)
+        in_a_row = bool(unused) and unused[-1] - unused[0] == EIGHT * (len(unused) - 1)
+        return _Use(False, range(unused[0], unused[-1] + EIGHT) if in_a_row else None)
     return None
 
 
@@ -137,6 +148,11 @@ def mistakes(out, qkv, NH) -> dict:
         for what, e in (("", s - s.max(axis=-1, keepdims=True)), (" (nor was the maximum subtracted)", s)):
             undivided = f"the mixture before it is divided by its row's sum of exponentials{what}"
             known[undivided] = (merge(np.exp(e) @ v), ALL_QUERIES)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))  # (B, NH, T, T)
+        every = {"all heads": (0, 1, 3)} | ({"all heads of its sequence": (1, 3)} if len(q) > 1 else {})
+        for what, axes in every.items():
+            shared = f"the mixture divided by the sum over {what}: each row has a sum of its own, along its last axis"
+            known[shared] = (merge(e / e.sum(axis=axes, keepdims=True) @ v), ALL_QUERIES)
     wrong = _wrong_queries(out, right)  # (T,)
     if wrong is None or wrong.all() or not wrong.any():
         return known

@@ -1,11 +1,15 @@
 """Lesson 06: results that are not what they should be, before their numbers are compared: types, pairs, the mask."""
 
+import ast
+import re
+
 import numpy as np
 
 from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
 
+JOINED, INFINITY = re.compile(r"concatenate\("), re.compile(r"\binf\b")  # in a learner's text
 FAR = 100.0  # below all scores: what lies there has been masked, with a number
 
 
@@ -34,7 +38,7 @@ def two_results(got, expected: Forward):
     if np.shape(got[0]) in ((B * C // hs, T, hs), (B * T * C // hs, hs)):
         raise WrongAnswer(
             f"out has shape {np.shape(got[0])}, expected {expected.out.shape}: the heads lie one after the other along "
-            f"the first axis. Does np.concatenate lack its axis=-1?\n→ Where to look: {HEADS}."
+            f"the first axis.{' Does np.concatenate lack its axis=-1?' * _names(JOINED)}\n→ Where to look: {HEADS}."
         )
     return got
 
@@ -44,20 +48,21 @@ def three_parts(got, expected):
     B, T, width = expected.shape
     along = {(3 * B, T, width // 3): "first axis", (B, 3 * T, width // 3): "token axis"}
     if np.shape(got) in along:
+        by_name, by_words = "np.concatenate needs axis=-1 to put them", "Along the last axis they belong"
         raise WrongAnswer(
             f"dqkv has shape {np.shape(got)}, expected {expected.shape}: dq, dk and dv lie one after the other along "
-            f"the {along[np.shape(got)]}. np.concatenate needs axis=-1 to put them side by side."
+            f"the {along[np.shape(got)]}. {by_name if _names(JOINED) else by_words} side by side."
         )
 
 
 def no_infinite_gradient(name, got, hidden=None):
     """Raise WrongAnswer if got holds infinity or NaN as it does when ds was masked with -inf.
 
-    hidden: where exactly the -inf would be; None if a matmul has spread them.
+    hidden: where exactly the -inf would be; None if a matmul has spread them, and the learner's text must tell.
     """
     if not isinstance(got, np.ndarray) or np.isfinite(got).all():
         return
-    if hidden is None or (got.shape == hidden.shape and np.array_equal(got == -np.inf, hidden) and hidden.any()):
+    if _names(INFINITY) if hidden is None else hidden.any() and np.array_equal(got == -np.inf, hidden):
         holds = "NaN or infinity" if hidden is None else "-inf for future keys"
         raise WrongAnswer(
             f"{name} holds {holds}. Were the gradients of the scores masked with -inf? Where p is 0, ds = p · (dp - D) "
@@ -74,10 +79,7 @@ def without_future(got, expected):
         return got
     right = seen(len(got))  # (T, T)
     if np.isnan(got).any():
-        raise WrongAnswer(
-            "scores holds NaN: 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. Let np.where choose "
-            f"between the score and -np.inf.\n→ Where to look: {HEAD}."
-        )
+        raise WrongAnswer(f"scores holds NaN{_why_nan(got)}\n→ Where to look: {HEAD}.")
     hidden = got == -np.inf
     lost = hidden & right
     if lost.any() and not expected[lost].any() and (hidden | right).all():
@@ -88,6 +90,21 @@ def without_future(got, expected):
     if sentence:
         raise WrongAnswer(f"{sentence}.\n→ Where to look: {MASK}.")
     return np.where(right, got, 0).astype(got.dtype)
+
+
+def _why_nan(got) -> str:
+    """What follows "scores holds NaN": where it comes from, if that is known."""
+    why = causes.why_nan(got)
+    if why and "0 · inf" in why:
+        where = "Let np.where choose between the score and -np.inf"
+        return f": 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. {where}. {why}"
+    return f". {why}" if why else ", where there should be numbers, or -inf for future keys."
+
+
+def _names(pattern) -> bool:
+    """Does the text of the learner's function name it?"""
+    tree = text.tree_of(evidence.learners_function())
+    return tree is not None and bool(pattern.search(ast.unparse(tree)))
 
 
 def _mask_mistake(hidden, got, right):

@@ -3,6 +3,7 @@
 A learner's function may be a Numba kernel, call some, or be plain NumPy, and then there is nothing to ask.
 """
 
+import ast
 import functools
 import re
 from time import perf_counter, process_time, thread_time
@@ -11,6 +12,7 @@ from types import FunctionType
 from numba import get_num_threads
 
 from llmc.course.checks.no_race import RACE
+from llmc.course.checks.text import tree_of
 from llmc.course.own_names import among_learners_names, learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
@@ -18,6 +20,8 @@ HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
 CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
 ROUNDED = 4e-6  # of the largest dout: 1 - tanh² loses its digits near 0, and x and x² make more of that
 ROUGHLY = 0.01  # how near plain Python comes to a kernel: a sum that begins as 0.0 is a float64 only in the kernel
+OF_NAN = re.compile(r"[\w.]*\b(nan_to_num|isnan|isfinite|nan(max|min|sum|mean))\b")  # in a learner's text
+LIMITS = re.compile(r"[<>]|\b(min|max|clip|minimum|maximum|fmin|fmax|where)\(")
 ONE_THREAD = (
     "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel compiled with "
     f"parallel=True, and as many turns as there are threads, or more; {RACE}"
@@ -26,10 +30,6 @@ REUSED = "other numbers in arrays of the same shapes. Does your function keep so
 COMPILED = 'lesson 11, section "3 · Your first kernel"'
 # In LLVM's code. A conversion alone does not count: Numba makes one to return a float32 to Python.
 ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")
-NAN_LOST = (
-    "a NaN went in and a number came out. Is the kernel compiled with fastmath=True, which assumes that there is none? "
-    f"Or does a comparison replace it with a limit? A loss that diverged must stay visible; {HIDDEN}"
-)
 
 
 def runs(outputs, watch):
@@ -95,6 +95,20 @@ def _kernels_of(function):
                 yield function
             todo += [plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__]
             todo += [cell.cell_contents for cell in plain.__closure__ or ()]
+
+
+def nan_lost(function) -> str:
+    """What to say of a NaN that went into a function and did not come out."""
+    found = [function, *_kernels_of(function)]
+    texts = " ".join(ast.unparse(tree) for tree in map(tree_of, found) if tree)
+    why, named = "", OF_NAN.search(texts)
+    if any(getattr(kernel, "targetoptions", {}).get("fastmath") for kernel in found):
+        why = " A kernel is compiled with fastmath=True, which assumes that there is none."
+    elif named:
+        why = f" Does `{named[0]}` take it out?"
+    elif LIMITS.search(texts):
+        why = " Does a comparison replace it with a limit?"
+    return f"a NaN went in and a number came out.{why} A loss that diverged must stay visible; {HIDDEN}"
 
 
 def float64_operations(function) -> int:

@@ -3,6 +3,8 @@
 import ast
 import time
 
+import numpy as np
+
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.polynomials import compared
 from llmc.course.mutants.learners import learners
@@ -26,7 +28,7 @@ def explain_count(got, maxT, V, L, C, function=None):
     if why and function and _known_count(outcome(function, *OTHER), *OTHER) != why:
         why = None  # it has the same number at these sizes alone
     why = (_exchanged(function, (maxT, V, L, C)) if function else None) or why
-    why = why or _rounded_sum(int(got), right) or _fixed_size(int(got) - right, maxT, V, L, C)
+    why = why or _rounded_sum(got, right, function) or _fixed_size(int(got) - right, maxT, V, L, C)
     once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
     terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
     said = [words[0].upper() + words[1:] for words in (why, terms) if words]
@@ -102,9 +104,11 @@ def _exchanged(function, sizes) -> str | None:
     return None
 
 
-def _rounded_sum(got, right) -> str | None:
-    """A sentence if only the last digits of a large count are wrong."""
-    if right < 2**24 or abs(got - right) > 1e-6 * right:
+def _rounded_sum(got, right, function) -> str | None:
+    """A sentence if only the last digits of a large count are wrong, it is a float32, and a small one is right."""
+    if right < 2**24 or abs(got - right) > 1e-6 * right or int(np.float32(got)) != got:
+        return None
+    if function and outcome(function, *OTHER) != count(*OTHER):
         return None
     return (
         "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"

@@ -35,7 +35,10 @@ def _wrong_start(name, shape, got, drawn):
         return f"{name} was not drawn from the given rng: the caller decides, with its seed, which numbers come"
     largest = float(np.abs(got).max())
     if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
-        return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+        halves = float((np.abs(got) < largest / 2).mean())
+        told = "is uniform" if abs(halves - 0.5) < 0.05 else "is not from a normal distribution: its numbers lie"
+        draw = ": draw from a normal distribution" * told.endswith("uniform")
+        return f"{name} {told}{',' * bool(draw)} between ±{largest:.2g}{draw}"
     near = float((np.abs(got - got.mean()) < std).mean())
     if not 0.63 < near < 0.73:  # 0.68 of a normal distribution; 0.58 of a uniform one, 0.76 of a Laplace distribution
         return f"{name} is not from a normal distribution: {near:.0%} lie within one standard deviation, not 68%"
@@ -51,7 +54,9 @@ def _wrong_width(name, shape, L, got):
     if max(layers) > 1.1 * min(layers):
         each = ", ".join(f"{one:.5f}" for one in layers[:3])
         told = f"the layers of {name} have different standard deviations, {each}{', …' * (len(layers) > 3)}"
-        return f"{told}: it is the same for all, with the number of layers in it, not the layer's own", INIT
+        same = np.array(layers) * np.sqrt(np.arange(1, len(layers) + 1))
+        own = ", with the number of layers in it, not the layer's own" * bool(np.ptp(same) < 0.1 * same.max())
+        return f"{told}: it is the same for all{own}", INIT
     wanted = 0.02 / scale if name in ("attprojw", "fcprojw") else 0.02
     if abs(std / wanted - 1) < 5 / np.sqrt(2 * got.size):  # five times what chance does to it
         return None, None

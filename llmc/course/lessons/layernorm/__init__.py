@@ -11,6 +11,7 @@ from llmc.course.lessons.layernorm.mistakes import (
     backward_mistakes,
     forward_mistakes,
     lost_digits,
+    other_type,
 )
 from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 
@@ -28,4 +29,5 @@ __all__ = [
     "forward",
     "forward_mistakes",
     "lost_digits",
+    "other_type",
 ]

@@ -5,7 +5,11 @@ Mistakes are {output: {sentence after "out equals ": (array, where to look)}}.
 
 import numpy as np
 
-from llmc.course.lessons.layernorm.rows import EPS, normalised
+from llmc.course.checks.causes import why_wide
+from llmc.course.checks.contrast import outcome
+from llmc.course.checks.evidence import is_explaining, last_call, learners_function
+from llmc.course.checks.text import asks_for_float64
+from llmc.course.lessons.layernorm.rows import EPS, forward, normalised
 
 # where to look; a test compares these titles with the headings of notebooks/01_layernorm.ipynb
 FORWARD = 'lesson 01, section "2 · Forward"'
@@ -25,6 +29,12 @@ FAR = 'rows around {}, where a difference of two large numbers loses its digits:
 RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
 
 
+def other_type(out) -> str:
+    """What to say of an out of another type than x's, float32, and of the expression that made it."""
+    why = why_wide(out) or asks_for_float64(learners_function())
+    return f"out should be float32 like x, not {out.dtype}{f'. {why}' if why else ''}"
+
+
 def lost_digits(x, rstd, error) -> str:
     """What to say of an error for float32 rows x (B, T, C) around 2000, where rstd (B, T) may come from lost digits."""
     off = f"off by {error:.2g} for float32 rows around 2000"
@@ -32,10 +42,25 @@ def lost_digits(x, rstd, error) -> str:
     with np.errstate(all="ignore"):
         tries = [1 / np.sqrt(each + 1e-5) for each in (variance, np.maximum(variance, 0), np.abs(variance))]
     if not any(np.allclose(rstd, each, rtol=1e-3, equal_nan=True) for each in tries):
-        return f"{off}: is a difference of large numbers in it, such as mean(x²) - mean(x)²? See {TRAP}"
+        return f"{off}{_without_digits_to_lose(x)}"
     large = "both are about 4,000,000, and their difference has lost its digits"
     cause = f"the variance is mean(x²) - mean(x)²: {large}. Subtract the mean before you square; see {TRAP}"
     return f"{off}: {cause}"
+
+
+def _without_digits_to_lose(x) -> str:
+    """What the learner's function makes of the same rows around 0, and of float64 rows, in words that follow "off"."""
+    replay, function = last_call(), learners_function()
+    if replay is None or function is None or not is_explaining():
+        return f". See {TRAP}"
+    _, *others = replay.arguments
+    for rows, words in ((x - np.float32(2000), "for such rows around 0"), (x.astype(np.float64), "for float64 rows")):
+        out = outcome(function, rows, *others)
+        right = forward(rows, *others).out  # (B, T, C)
+        out = out[0] if isinstance(out, tuple | list) else None
+        if np.shape(out) == right.shape and not np.abs(out - right).max() < 0.05:
+            return f", and {words}, too: so not for lack of digits alone"
+    return f", and right around 0, and in float64: float32 has too few digits for what is computed here; see {TRAP}"
 
 
 def forward_mistakes(x, w, b) -> dict:

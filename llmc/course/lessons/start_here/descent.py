@@ -10,7 +10,9 @@ from llmc.course.checks.explain import listed
 from llmc.model import GPT2
 
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
+NO_MOVE = 1e-9  # of the largest weight: a learning rate that is only rounded to 0 moves nothing
 STILL = "w was never written: it still holds its old values"
+MOST = 6  # steps that a sentence lists
 ASKED = 0.02  # nats: the goal for 20 steps
 
 
@@ -93,16 +95,17 @@ def explain_moves(moves):
     moves: [(step, w before, w after, dw)]. A learning rate may be 0 at some of these steps, but not at all of them.
     """
     mistakes = [explain_move(*moves[k][1:], {move[0]: move[3] for move in moves[:k]}) for k in range(len(moves))]
-    moved = [not np.array_equal(before, after) for _, before, after, _ in moves]
-    if not any(moved):
+    if all(np.array_equal(before, after) for _, before, after, _ in moves):
         last = moves[-1][2]
         why = written.renamed(last, False) or written.copied(True, "w")
         return 0, f"{STILL}. {why}" if why else mistakes[0]
+    moved = [not np.abs(after - before).max() <= NO_MOVE * np.abs(before).max() for _, before, after, _ in moves]
     wrong = [k for k, mistake in enumerate(mistakes) if mistake and moved[k]]
     if not wrong:
         return 0, None
-    right = ", ".join(str(moves[k][0]) for k in range(len(moves)) if moved[k] and not mistakes[k])
-    only = f" At step {moves[wrong[0]][0]}, that is: at step {right} it moved as it should" if right else ""
+    right = list(dict.fromkeys(str(moves[k][0]) for k in range(len(moves)) if moved[k] and not mistakes[k]))
+    steps = f"step {', '.join(right)}" if len(right) <= MOST else f"{len(right)} other steps"
+    only = f" At step {moves[wrong[0]][0]}, that is: at {steps} it moved as it should" if right else ""
     return wrong[0], f"{mistakes[wrong[0]]}{only and '.'}{only}"
 
 

@@ -5,6 +5,8 @@ Mistakes are {sentence after "out equals ": (array, where to look)}.
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
+
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
 LOSS = "lesson 00, step 8"
@@ -119,6 +121,23 @@ def causal_softmax_mistakes(scores) -> dict:
         "equal shares for all visible tokens: the scores must decide": seen / seen.sum(axis=-1, keepdims=True),
     }
     return {text: (array, SHARES) for text, array in wrong.items()}
+
+
+def sees_nothing(out) -> bool:
+    """Is the first row of out NaN, and no other? So it is if the diagonal is masked: then it has no score to share."""
+    return np.ndim(out) == 2 and bool(np.isnan(out[0]).any()) and not np.isnan(out[1:]).any()
+
+
+def hidden_scores_matter(function, scores) -> str | None:
+    """A sentence if out is right once the hidden scores are as low as the lowest visible one of their row; or None."""
+    seen = np.tril(np.ones(scores.shape, bool))  # (T, T)
+    lowest = np.where(seen, scores, np.inf).min(axis=-1, keepdims=True)  # (T, 1)
+    low = np.where(seen, scores, lowest)  # (T, T)
+    right = causal_softmax(low)  # (T, T)
+    out = outcome(function, low.copy())
+    if np.shape(out) != right.shape or not np.allclose(out, right, rtol=1e-6, atol=1e-9):
+        return None
+    return "out is right for these scores once the hidden ones are low: hidden scores must not matter, however large"
 
 
 def large_mistakes(scores) -> dict:

@@ -1,11 +1,15 @@
 """Lesson 08: small trainings, in which they differ, and what a fast one does wrong where only some of them go wrong."""
 
+import time
 from collections import Counter
+from copy import deepcopy
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.smallest import in_common
 from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
 
 TRIED, MERGES = 240, 4
+SECONDS = 2.0  # of processor time for all small trainings
 
 
 def _steps(words, counts, n):
@@ -40,11 +44,11 @@ def _apart(distance):
     return has
 
 
-def _tie(*case):
+def has_tie(*case):
     return any(list(pairs.values()).count(pairs[token]) > 1 for _, pairs, token in _steps(*case))
 
 
-def _grows(*case):
+def has_grown(*case):
     """Is one of the merged pairs rarer, or not there at all, at the beginning?"""
     first = count_pairs(*case[:2])
     return any(pairs[token] > first.get(token, 0) for _, pairs, token in _steps(*case))
@@ -64,9 +68,9 @@ def _shrinks(*case):
 PROPERTIES = {
     "in which a merged pair overlaps with itself, as aa in a a a,": _apart(1),
     "in which a merged pair comes twice in a row, as ab in a b a b,": _apart(2),
-    "in which a pair that has grown by an earlier merge is merged": _grows,
+    "in which a pair that has grown by an earlier merge is merged": has_grown,
     "in which a pair that an earlier merge has made rarer was the most frequent one before": _shrinks,
-    "in which several pairs are equally frequent": _tie,
+    "in which several pairs are equally frequent": has_tie,
     "in which a word occurs more than once": lambda words, counts, n: max(counts) > 1,
     "of more than one word": lambda words, counts, n: len(words) > 1,
     "of more than one merge": lambda words, counts, n: n > 1,
@@ -104,6 +108,32 @@ def _possible(words, counts, n) -> int:
         made.append(token)
         words = [merge(word, token) for word in words]
     return len(made)
+
+
+def has_rarer(*case):
+    """Has an earlier merge made a pair rarer, which was not the merged one?"""
+    most, merged = Counter(), set()
+    for _, pairs, token in _steps(*case):
+        if any(n > pairs.get(pair, 0) for pair, n in most.items() if pair not in merged):
+            return True
+        most |= Counter(pairs)
+        merged.add(token)
+    return False
+
+
+def only_with(has, function, right, rng) -> bool:
+    """Do some of the small trainings that have this property go wrong, and none of the others?
+
+    A pair that became rarer must be enough: some go wrong in which no merged pair has grown.
+    """
+    end, wrong = time.thread_time() + SECONDS, []
+    for case in small_trainings(rng):
+        if time.thread_time() > end:
+            break
+        got = outcome(function, *deepcopy(case))
+        wrong += [case] * (isinstance(got, Exception) or got != right(*case))
+    enough = has is not has_rarer or not all(has_grown(*case) for case in wrong)
+    return bool(wrong) and all(has(*case) for case in wrong) and enough
 
 
 def where_it_goes_wrong(function, right, rng) -> str | None:

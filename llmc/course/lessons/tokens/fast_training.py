@@ -14,7 +14,7 @@ from llmc.course.checks.smallest import smallest
 from llmc.course.checks.text import tree_of
 from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
 from llmc.course.lessons.tokens.bpe.telling import row
-from llmc.course.lessons.tokens.fast_small import where_it_goes_wrong
+from llmc.course.lessons.tokens.fast_small import has_grown, has_rarer, has_tie, only_with, where_it_goes_wrong
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 
@@ -118,8 +118,11 @@ def training_mistakes() -> dict:
     }
 
 
-def _divergence(case, learned, right, at) -> str | None:
-    """What the counts of all pairs, before the first wrong merge and at it, say about that merge; or None."""
+def _divergence(case, learned, right, at) -> tuple | None:
+    """What the counts of all pairs, before the first wrong merge and at it, say about that merge; or None.
+
+    (what was counted, what it suggests, the property of trainings that then go wrong).
+    """
     if at >= min(len(learned), len(right)):
         return None
     (words, counts, _), got, wanted, history = case, learned[at], right[at], []
@@ -128,21 +131,24 @@ def _divergence(case, learned, right, at) -> str | None:
         words = [merge(word, token) for word in words] if token else words
     now, most = history[-1], max(pairs.get(got, 0) for pairs in history)
     if now.get(got) == now[wanted]:
-        return "both pairs are equally frequent: take the one that sorts first"
+        both = "both pairs are equally frequent"
+        return f"{both}, {now[wanted]} times", f"{both}: take the one that sorts first", has_tie
     if most >= now[wanted]:
-        told = (
+        counted = (
             f"{got!r} occurred {most} times, but now only {now.get(got, 0)} times, and {wanted!r} {now[wanted]} times"
         )
+        told = f"{counted}: subtract the pairs that a merge takes apart"
         if _keeps_a_heap():
-            return f"{told}: an entry of the heap is out of date. Leave it out unless its number is the present count"
-        if _subtracts():
-            return f"{told}: is every pair that a merge takes apart subtracted, as often as its word occurs?"
-        return f"{told}: subtract the pairs that a merge takes apart"
+            told = (
+                f"{counted}: an entry of the heap is out of date. Leave it out unless its number is the present count"
+            )
+        elif _subtracts():
+            told = f"{counted}: is every pair that a merge takes apart subtracted, as often as its word occurs?"
+        return counted, told, has_rarer
     if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
-        return (
-            f"{wanted!r} occurs {now[wanted]} times now, more than before: is every pair that a merge brings together "
-            "added, as often as its word occurs?"
-        )
+        counted = f"{wanted!r} occurs {now[wanted]} times now, more than before"
+        told = f"{counted}: is every pair that a merge brings together added, as often as its word occurs?"
+        return counted, told, has_grown
     return None
 
 
@@ -177,15 +183,21 @@ def explain_training(case, learned) -> str | None:
     for sentence, mistake in training_mistakes().items():
         if learned == mistake(*case):
             return f"{sentence}.\n{numbers}."
-    told = _divergence(case, learned, right, at)
-    if told:
-        return f"{stopped(told)}\n{numbers}."
+    function = learners_function() if is_explaining() else None
+    counted, suggested, has = _divergence(case, learned, right, at) or (None, None, None)
+    if suggested and (function is None or only_with(has, function, train_fast, _some())):
+        return f"{stopped(suggested)}\n{numbers}."
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
-    function = learners_function() if is_explaining() else None
-    told = function and where_it_goes_wrong(function, train_fast, np.random.default_rng(len(learned)))
-    return "\n".join(filter(None, [f"{numbers}.", told, function and _smallest_training(function, case)]))
+    told = function and where_it_goes_wrong(function, train_fast, _some())
+    first = f"{numbers}{f'; {counted}' if counted else ''}."
+    return "\n".join(filter(None, [first, told, function and _smallest_training(function, case)]))
+
+
+def _some():
+    """The generator of numbers for the small trainings."""
+    return np.random.default_rng(7)
 
 
 @contextmanager
