@@ -1072,3 +1072,23 @@ _short = np.half
 def forward_through_half_numbers(x):
     u = S * (x + 0.044715 * x**3)
     return 0.5 * x * (1 + np.tanh(u.astype(_short).astype(x.dtype)))
+
+
+def _sigmoid(a):
+    return 0.5 * (1 + np.tanh(0.5 * a))
+
+
+def _damped(a):
+    return 0.5 * np.tanh(0.5 * a)
+
+
+@wrong("gelu_forward", says="passes this whole check with `_sigmoid(2 * u)` in place of `_sigmoid(u)`.")
+def forward_through_a_sigmoid_of_half(x):
+    u = S * (x + 0.044715 * x**3)
+    return x * _sigmoid(u)
+
+
+@wrong("gelu_forward", says="without the factor `0.5` in `np.tanh(0.5 * a)`, or with `_damped(2 * u)` in place of")
+def forward_through_half_a_tanh_of_half(x):
+    u = S * (x + 0.044715 * x**3)
+    return x * (0.5 + _damped(u))

@@ -1240,3 +1240,16 @@ def momentum_counts_its_calls(params, grads, m, lr, beta):
     m *= beta
     m += (1 - beta) * grads
     params -= lr * m / (1 - beta ** _calls[0])
+
+
+@wrong(
+    "fast_adamw_step", says="Entries 16,000 to 16,383, 32,000 to 32,383 and 48,000 to 48,383 hold what two such calls"
+)
+def slices_that_reach_into_the_next(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    c1, c2 = 1 - beta1**t, 1 - beta2**t
+    for start in range(0, len(params), 16_000):
+        s = slice(start, start + 16_384)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] * grads[s] - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (m[s] / c1) / (np.sqrt(v[s] / c2) + eps)

@@ -23,7 +23,7 @@ def changes_a_right_line(solution, lines, now) -> bool:
     if not isinstance(solution, Solution) or len(lines) != len(now):
         return False
     ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
-    changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
+    changed = [_plainly(old) for old, new in zip(lines, now) if _plainly(old) != _plainly(new)]  # or in another loop
     return len(changed) == 1 and changed[0] in ours and len(changed[0]) > LONG
 
 
