@@ -1092,3 +1092,15 @@ def forward_through_a_sigmoid_of_half(x):
 def forward_through_half_a_tanh_of_half(x):
     u = S * (x + 0.044715 * x**3)
     return x * (0.5 + _damped(u))
+
+
+@wrong("residual_block_backward", says="in the other order: the first reads `dh`, which the second changes.")
+def residual_block_past_the_slope(dx, dw1, dw2, dout, x, w1, w2):
+    C, H = w2.shape
+    a = np.tanh(x @ w1.T)
+    dh = dout @ w2
+    more = dh @ w1
+    dh *= 1 - a * a
+    dx += dout + more
+    dw1 += dh.reshape(-1, H).T @ x.reshape(-1, C)
+    dw2 += dout.reshape(-1, C).T @ a.reshape(-1, H)

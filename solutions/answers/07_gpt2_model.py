@@ -1232,3 +1232,19 @@ def _losses_of_its_own(losses, logits, targets, dloss, V):
 @wrong("faster_layers", says="gives the name `losses` to another array and leaves the caller's array alone")
 def losses_in_another_array():
     return given_layers | {"fused_classifier": _losses_of_its_own}
+
+
+@wrong(
+    "block_backward", says="✗ block_backward: dattprojw equals the reference with the branch through ln2 in place of"
+)
+def attproj_from_the_branch(dout, x, p, a, NH):
+    g = {}
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    straight = dout + d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(d, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return straight + d, g

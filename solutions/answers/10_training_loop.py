@@ -1100,3 +1100,17 @@ def whole_with_a_backup(disk, name, data):
     if had_old:
         disk.remove(backup)
         disk.sync_folder()
+
+
+@wrong("write_whole", says="passes this whole check without the lines of `if name not in disk.files:`")
+def whole_unless_it_is_new(disk, name, data):
+    temporary = name + ".tmp"
+    if name not in disk.files:
+        disk.write(name, data)
+        disk.sync(name)
+        disk.sync_folder()
+        return
+    disk.write(temporary, data)
+    disk.sync(temporary)
+    disk.rename(temporary, name)
+    disk.sync_folder()

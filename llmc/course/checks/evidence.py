@@ -35,7 +35,6 @@ class Evidence:
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
         self.small = deque(maxlen=SMALL)  # more of them, of small calls alone
-        self.right = []  # (array, known mistakes of it) of what was compared since the last call, and right
         self.overwritten = set()  # which arrays of the arguments were tried with NaN in them, by their places
 
     def solution(self):
@@ -76,7 +75,7 @@ class Evidence:
 
         buffers: the arrays that it may write to.
         """
-        self.function, self.right = function, []
+        self.function = function
         given = {id(array) for array in arrays_in((arguments, options))}
         for earlier in self.replays:  # a buffer that is written again: keep what it holds now
             earlier.outputs = [np.copy(each) if id(each) in given else each for each in earlier.outputs]
@@ -114,12 +113,6 @@ def running() -> Evidence | None:
 def looked_into() -> Evidence | None:
     """The same, and None where no causes are looked for."""
     return running() if _explaining else None
-
-
-def note_right(expected, known):
-    """Note an array that was right, and what its known mistakes, {sentence: array}, would have made of it."""
-    if known and _open:
-        _open[-1].right.append((expected, known))
 
 
 def last_call() -> Replay | None:

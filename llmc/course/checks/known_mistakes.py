@@ -23,7 +23,7 @@ def known_mistake(case, known, got):
     for sentence, wrong in known.items():
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
         shapes |= {sentence} if wrong is got else set()
-        array = _made(wrong)
+        array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
         made[sentence] = where, array
         if array.shape != case.expected.shape:
             continue
@@ -35,33 +35,13 @@ def known_mistake(case, known, got):
         elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
-    equal = {sentence: where for sentence, where in equal.items() if not _would_show(sentence, known)} or equal
-    against = second_draw.contradicted(case.name, equal) if equal and evidence.is_explaining() else ()
+    against = second_draw.contradicted(case.name, equal, known) if equal and evidence.is_explaining() else ()
     equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
     if equal:
         what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name
         return next(iter(equal.values())), f"{what} equals {_either(list(equal))}"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)
-
-
-def _made(wrong):
-    return np.asarray(wrong() if callable(wrong) else wrong, np.float64)
-
-
-def _would_show(sentence, known) -> bool:
-    """Would this mistake have spoilt an array that was compared since the last call, and is right?
-
-    known: the mistakes of the wrong array. Only tables of the same mistakes tell what each makes of several arrays.
-    """
-    check = evidence.running()
-    for array, table in check.right if check else ():
-        if table is not known and table.keys() == known.keys():
-            wrong = table[sentence]
-            spoilt, size = _made(wrong[0] if isinstance(wrong, tuple) else wrong), np.abs(array).max(initial=0.0)
-            if spoilt.shape == array.shape and np.abs(spoilt - array).max(initial=0.0) > CLOSELY * size:
-                return True
-    return False
 
 
 def _either(sentences) -> str:

@@ -114,5 +114,5 @@ def logic(place):
 
 def choice(place):
     node = place.node
-    yield 1, f"with {quoted(node.body)}, whether {quoted(node.test)} or not", node.body
-    yield 1, f"with {quoted(node.orelse)}, whether {quoted(node.test)} or not", node.orelse
+    yield 2, f"with {quoted(node.body)}, whether {quoted(node.test)} or not", node.body
+    yield 2, f"with {quoted(node.orelse)}, whether {quoted(node.test)} or not", node.orelse
