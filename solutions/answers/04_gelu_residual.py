@@ -1072,3 +1072,35 @@ _short = np.half
 def forward_through_half_numbers(x):
     u = S * (x + 0.044715 * x**3)
     return 0.5 * x * (1 + np.tanh(u.astype(_short).astype(x.dtype)))
+
+
+def _sigmoid(a):
+    return 0.5 * (1 + np.tanh(0.5 * a))
+
+
+def _damped(a):
+    return 0.5 * np.tanh(0.5 * a)
+
+
+@wrong("gelu_forward", says="passes this whole check with `_sigmoid(2 * u)` in place of `_sigmoid(u)`.")
+def forward_through_a_sigmoid_of_half(x):
+    u = S * (x + 0.044715 * x**3)
+    return x * _sigmoid(u)
+
+
+@wrong("gelu_forward", says="without the factor `0.5` in `np.tanh(0.5 * a)`, or with `_damped(2 * u)` in place of")
+def forward_through_half_a_tanh_of_half(x):
+    u = S * (x + 0.044715 * x**3)
+    return x * (0.5 + _damped(u))
+
+
+@wrong("residual_block_backward", says="in the other order: the first reads `dh`, which the second changes.")
+def residual_block_past_the_slope(dx, dw1, dw2, dout, x, w1, w2):
+    C, H = w2.shape
+    a = np.tanh(x @ w1.T)
+    dh = dout @ w2
+    more = dh @ w1
+    dh *= 1 - a * a
+    dx += dout + more
+    dw1 += dh.reshape(-1, H).T @ x.reshape(-1, C)
+    dw2 += dout.reshape(-1, C).T @ a.reshape(-1, H)

@@ -1176,3 +1176,75 @@ def tied_by_the_position(dlogits, lnf, dencoded, tokens):
     dwte = _head(dlogits, lnf)
     dwte[: tokens.shape[1]] += dencoded.sum(axis=0)
     return dwte
+
+
+@wrong(
+    "block_forward",
+    says="✗ block_forward: ln2 equals the reference with ln2 made of the branch alone: it reads residual2.",
+)
+def ln2_of_the_branch(x, p, NH):
+    a = dict()
+    a["ln1"], a["ln1_mean"], a["ln1_rstd"] = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    a["qkv"] = matmul_forward(a["ln1"], p["qkvw"], p["qkvb"])
+    a["atty"], a["probabilities"] = attention_forward(a["qkv"], NH)
+    h = matmul_forward(a["atty"], p["attprojw"], p["attprojb"])
+    a["residual2"] = x + h
+    a["ln2"], a["ln2_mean"], a["ln2_rstd"] = layernorm_forward(h, p["ln2w"], p["ln2b"])
+    a["fch"] = matmul_forward(a["ln2"], p["fcw"], p["fcb"])
+    a["fch_gelu"] = gelu_forward(a["fch"])
+    h = matmul_forward(a["fch_gelu"], p["fcprojw"], p["fcprojb"])
+    return a["residual2"] + h, a
+
+
+@wrong("tied_gradient", says="the reference with the lookup's part B times")
+def tied_looks_all_up_in_each_turn(dlogits, lnf, dencoded, tokens):
+    B, T, Vp = dlogits.shape
+    dwte = np.zeros((Vp, lnf.shape[2]))
+    for b in range(B):
+        dwte += dlogits[b].T @ lnf[b]
+        np.add.at(dwte, tokens, dencoded)
+    return dwte
+
+
+@wrong("tied_gradient", says="both parts B times")
+def tied_takes_all_in_each_turn(dlogits, lnf, dencoded, tokens):
+    dwte = np.zeros((dlogits.shape[-1], lnf.shape[-1]))
+    for _ in range(len(tokens)):
+        dwte += np.einsum("btv,btc->vc", dlogits, lnf)
+        np.add.at(dwte, tokens, dencoded)
+    return dwte
+
+
+def _losses_of_its_own(losses, logits, targets, dloss, V):
+    z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
+    at = targets[..., None]
+    picked = np.take_along_axis(z, at, axis=-1)[..., 0]
+    np.exp(z, out=z)
+    total = z.sum(axis=-1)
+    losses = np.log(total) - picked  # noqa: F841
+    if dloss is not None:
+        z *= (dloss / total)[..., None]
+        np.put_along_axis(z, at, np.take_along_axis(z, at, axis=-1) - dloss, axis=-1)
+        logits[..., :V] = z
+        logits[..., V:] = 0
+
+
+@wrong("faster_layers", says="gives the name `losses` to another array and leaves the caller's array alone")
+def losses_in_another_array():
+    return given_layers | {"fused_classifier": _losses_of_its_own}
+
+
+@wrong(
+    "block_backward", says="✗ block_backward: dattprojw equals the reference with the branch through ln2 in place of"
+)
+def attproj_from_the_branch(dout, x, p, a, NH):
+    g = {}
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    straight = dout + d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(d, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return straight + d, g

@@ -1792,3 +1792,20 @@ def fast_with_long_pairs_counted_once_less(words, counts, num_merges):
                     i += 1
             words[k] = out
     return learned
+
+
+@wrong("encode_word", says="you merged several pairs before you looked again: a pair with the token just made may have")
+def encode_round_by_round(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        found = sorted((ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks)
+        if not found:
+            return [ranks[part] for part in parts]
+        starts, used = set(), set()
+        for _, i in found:
+            if i not in used and i + 1 not in used:
+                starts.add(i)
+                used |= {i, i + 1}
+        parts = [
+            part + parts[i + 1] if i in starts else part for i, part in enumerate(parts) if i in starts or i not in used
+        ]

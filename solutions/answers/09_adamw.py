@@ -1240,3 +1240,37 @@ def momentum_counts_its_calls(params, grads, m, lr, beta):
     m *= beta
     m += (1 - beta) * grads
     params -= lr * m / (1 - beta ** _calls[0])
+
+
+@wrong(
+    "fast_adamw_step", says="Entries 16,000 to 16,383, 32,000 to 32,383 and 48,000 to 48,383 hold what two such calls"
+)
+def slices_that_reach_into_the_next(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    c1, c2 = 1 - beta1**t, 1 - beta2**t
+    for start in range(0, len(params), 16_000):
+        s = slice(start, start + 16_384)
+        m[s] += (1 - beta1) * (grads[s] - m[s])
+        v[s] += (1 - beta2) * (grads[s] * grads[s] - v[s])
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= lr * (m[s] / c1) / (np.sqrt(v[s] / c2) + eps)
+
+
+@wrong(
+    "adamw_step", says="with the line `v += (1 - beta2) * (grads * grads - v)` before the line `root = np.sqrt(v / (1 -"
+)
+def adamw_with_the_root_of_before(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    down = lr * weight_decay * params
+    root = np.sqrt(v / (1 - beta2**t)) + eps
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    params -= down + lr * (m / (1 - beta1**t)) / root
+
+
+@wrong("scheduled_lr", says="with `kind == 'wsd'` in place of `kind != 'wsd'`")
+def rates_that_take_the_other_kinds_for_wsd(step, max_lr, warmup, total, final_fraction, kind):
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = 0.8 * total if kind != "wsd" else warmup
+    x = 1.0 if total <= begin else min(max((step - begin) / (total - begin), 0.0), 1.0)
+    left = {"cosine": (1 + np.cos(np.pi * x)) / 2, "linear": 1 - x, "constant": 1.0, "wsd": 1 - np.sqrt(x)}[kind]
+    return final_fraction * max_lr + (1 - final_fraction) * max_lr * left

@@ -1085,3 +1085,32 @@ def accumulation_clears_at_the_end(model, batches, lr):
     model.update(lr)
     model.zero_grad()
     return loss
+
+
+@wrong("write_whole", says="leave it where it is.\n→ Where to look")
+def whole_with_a_backup(disk, name, data):
+    new, backup = name + ".new", name + ".bak"
+    disk.write(new, data)
+    disk.sync(new)
+    had_old = name in disk.files
+    if had_old:
+        disk.rename(name, backup)
+    disk.rename(new, name)
+    disk.sync_folder()
+    if had_old:
+        disk.remove(backup)
+        disk.sync_folder()
+
+
+@wrong("write_whole", says="passes this whole check without the lines of `if name not in disk.files:`")
+def whole_unless_it_is_new(disk, name, data):
+    temporary = name + ".tmp"
+    if name not in disk.files:
+        disk.write(name, data)
+        disk.sync(name)
+        disk.sync_folder()
+        return
+    disk.write(temporary, data)
+    disk.sync(temporary)
+    disk.rename(temporary, name)
+    disk.sync_folder()

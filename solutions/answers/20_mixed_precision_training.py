@@ -985,3 +985,17 @@ def adamw_with_one_correction(code):
 @wrong("adamw_bf16", says="the reference with factor · grads² in place of (factor · grads)²")
 def adamw_with_one_factor_in_v(code):
     return replaced(code, "(g * g - v[i])", "(g * widen(grads[i]) - v[i])")
+
+
+@wrong("find_bug", says="'.\nA run that is like the healthy one has the bug among the parts that were exact")
+def bug_in_the_half_that_was_exact(train, suspects, healthy):
+    def sick(part):
+        end = train(part)[-100:].mean()
+        return not abs(end - healthy[-100:].mean()) < 0.02
+
+    names = list(suspects)
+    while len(names) > 1:
+        middle = len(names) // 2
+        one, other = names[:middle], names[middle:]
+        names = one if sick(one) else other
+    return names[0]

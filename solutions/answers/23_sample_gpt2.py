@@ -556,3 +556,46 @@ def top_p_of_the_number_of_candidates(p, share):
 def top_p_by_the_mean(p, share):
     kept = np.where(p < share * p.mean(), 0.0, p)
     return kept / kept.sum()
+
+
+@wrong("next_row", says="in the other order: the first reads `values`, which the second changes.")
+def row_kept_after_it_was_needed(W, keys, values, t, token):
+    L, NH, T, hs = keys.shape
+    x = W["wte"][token] + W["wpe"][t]
+    for l in range(L):
+        h = layernorm(x, W["ln1w"][l], W["ln1b"][l])
+        q, k, v = (W["qkvw"][l] @ h + W["qkvb"][l]).reshape(3, NH, hs)
+        keys[l, :, t] = k
+        scores = np.einsum("hd,hnd->hn", q, keys[l, :, : t + 1]) / np.sqrt(hs)
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        out = np.einsum("hn,hnd->hd", p, values[l, :, : t + 1]).reshape(-1)
+        values[l, :, t] = v
+        x = x + W["attprojw"][l] @ out + W["attprojb"][l]
+        h = layernorm(x, W["ln2w"][l], W["ln2b"][l])
+        h = gelu(W["fcw"][l] @ h + W["fcb"][l])
+        x = x + W["fcprojw"][l] @ h + W["fcprojb"][l]
+    return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
+
+
+@wrong(
+    "next_row",
+    says="with the line `keys[l, :, t] = k` before the line `past = keys[l, :, :t + 1].copy()`, where `keys`",
+)
+def row_of_keys_that_is_copied_too_soon(W, keys, values, t, token):
+    L, NH, T, hs = keys.shape
+    x = W["wte"][token] + W["wpe"][t]
+    for l in range(L):
+        h = layernorm(x, W["ln1w"][l], W["ln1b"][l])
+        q, k, v = (W["qkvw"][l] @ h + W["qkvb"][l]).reshape(3, NH, hs)
+        values[l, :, t] = v
+        past = keys[l, :, : t + 1].copy()
+        scores = np.einsum("hd,hnd->hn", q, past) / np.sqrt(hs)
+        keys[l, :, t] = k
+        p = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        out = np.einsum("hn,hnd->hd", p, values[l, :, : t + 1]).reshape(-1)
+        x = x + W["attprojw"][l] @ out + W["attprojb"][l]
+        h = layernorm(x, W["ln2w"][l], W["ln2b"][l])
+        x = x + W["fcprojw"][l] @ gelu(W["fcw"][l] @ h + W["fcb"][l]) + W["fcprojb"][l]
+    return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])

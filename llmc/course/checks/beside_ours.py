@@ -14,6 +14,7 @@ LONG = 20  # characters; a shorter line is alike by chance
 ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+NOT = "not "
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
 
@@ -22,7 +23,7 @@ def changes_a_right_line(solution, lines, now) -> bool:
     if not isinstance(solution, Solution) or len(lines) != len(now):
         return False
     ours = {_plainly(line) for line in ast.unparse(solution.tree).splitlines()}
-    changed = [_plainly(old) for old, new in zip(lines, now) if old != new]
+    changed = [_plainly(old) for old, new in zip(lines, now) if _plainly(old) != _plainly(new)]  # or in another loop
     return len(changed) == 1 and changed[0] in ours and len(changed[0]) > LONG
 
 
@@ -49,6 +50,46 @@ def leads_away(solution, lines, now) -> bool:
     before, after, right = (_parts(tree, names) for tree in (*map(_tree, (lines, now)), solution.tree))
     new = {part for part in after if after[part] > max(before[part], right[part])}
     return _distance(after, right) > _distance(before, right) or bool({part for part in new if _counts(part)})
+
+
+def turns_a_condition(solution, lines, now, everywhere) -> bool:
+    """Does the change turn a condition around, or compare other things, and our solution has no such condition?
+
+    everywhere: also a condition that stands where it decides, in `if`, `while` and `a if … else b`; one that is a
+    result, or what a name holds, says something of its own, and whoever turns it around makes up for its use.
+    """
+    ours = set(_conditions(solution.tree, True)) if isinstance(solution, Solution) else set()
+    before, after = (_conditions(_tree(each), everywhere) for each in (lines, now))
+    lost, new = before - after, after - before
+    negated, bare = ({each for each in some if each.startswith(NOT)} for some in (new, lost))
+    if negated or bare:
+        return not (negated | {each.removeprefix(NOT) for each in bare}) <= ours
+    pairs = zip(lost.elements(), new.elements()) if lost.total() == new.total() else ()
+    return any(_asks_else(*pair) for pair in pairs) and not set(new) <= ours
+
+
+def _conditions(tree, everywhere) -> Counter:
+    """The sources of its comparisons and of what has a `not` before it."""
+    decides = (ast.If, ast.While, ast.IfExp)
+    tests = [node.test for node in ast.walk(tree) if isinstance(node, decides)]
+    tests += [test for node in ast.walk(tree) if isinstance(node, ast.comprehension) for test in node.ifs]
+    skipped = set() if everywhere else {id(inner) for test in tests for inner in ast.walk(test)}
+    nodes = [node for node in ast.walk(tree) if id(node) not in skipped]
+    negations = (node for node in nodes if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+    return Counter(ast.unparse(node) for node in [*negations, *(n for n in nodes if isinstance(n, ast.Compare))])
+
+
+def _asks_else(old, new) -> bool:
+    """Does the comparison `new` have other names than `old`, or an operator that is not its neighbour's, < for <=?"""
+    names, kinds = zip(*((_reads(tree), _operators(tree)) for tree in map(ast.parse, (old, new))))
+    return Counter(names[0]) != Counter(names[1]) or kinds[0] != kinds[1]
+
+
+def _operators(tree) -> list:
+    """The kinds of its comparisons; < and <= are of one kind."""
+    kinds = {"LtE": "Lt", "GtE": "Gt"}
+    found = [type(op).__name__ for node in ast.walk(tree) if isinstance(node, ast.Compare) for op in node.ops]
+    return [kinds.get(kind, kind) for kind in found]
 
 
 def reads_of_ignored(solution, tree) -> int:

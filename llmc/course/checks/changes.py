@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.course.checks import causes, evidence, text
+from llmc.course.checks import causes, evidence, text, written
 from llmc.course.checks.explain import listed, stopped
 from llmc.course.checks.narrow import nearly
 from llmc.course.checks.signatures import INVERSE, ROOT, SQUARE
@@ -43,6 +43,9 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         return first  # it may be turned in many places, and what turns it in our solution may be right in theirs
     if sentence:
         return [*first, f"Our solution gives the same numbers {found.ours}.", *causes.glossary(found.ours)]
+    renamed = written.renamed(got, case.adds) if LEFT_OUT.fullmatch(found.ours) else None
+    if renamed:
+        return [f"{name} has wrong values.", renamed, *causes.other_results(got)]
     alone = causes.other_results(got) if found.ours.startswith("without the line") else []
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
     ours = f"{name} has the values that our solution gives {found.ours}."

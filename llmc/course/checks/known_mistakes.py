@@ -35,7 +35,7 @@ def known_mistake(case, known, got):
         elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
     equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
-    against = second_draw.contradicted(case.name, equal) if equal and evidence.is_explaining() else ()
+    against = second_draw.contradicted(case.name, equal, known) if equal and evidence.is_explaining() else ()
     equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
     if equal:
         what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name

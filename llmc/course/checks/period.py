@@ -2,9 +2,13 @@
 
 import numpy as np
 
+from llmc.course.checks.explain import listed
+
 AGAIN = "done twice"
 FEW = 3  # multiples that there must be; fewer may lie like that by chance
 DENSE = 0.9  # of a run of entries: as many are wrong, and the others by less than rounding
+APART = 16  # entries at least between two runs
+SHOWN = 3  # runs that are listed
 CLOSE = 1e-4  # of the largest entry, what counts as the same value
 
 
@@ -26,13 +30,17 @@ def at_multiples(wrong) -> tuple[int, int] | None:
 
 
 def said_of_overlap(got, expected, twice, wrong) -> list[str]:
-    """A sentence if a run of entries, the only wrong ones, holds what a second call of ours makes of them; else []."""
+    """A sentence if runs of entries, the only wrong ones, hold what a second call of ours makes of them; else []."""
     bad = np.flatnonzero(wrong)
     if twice is None or len(bad) < FEW or wrong.ndim != 1:
         return []
-    if np.abs(got - twice)[wrong].max() > CLOSE * np.abs(expected).max() or wrong[bad[0] : bad[-1] + 1].mean() < DENSE:
+    runs = np.split(bad, np.flatnonzero(np.diff(bad) > APART) + 1)
+    dense = all(len(run) >= max(FEW, DENSE * (run[-1] + 1 - run[0])) for run in runs)
+    if np.abs(got - twice)[wrong].max() > CLOSE * np.abs(expected).max() or not dense:
         return []
-    return [f"Entries {bad[0]:,} to {bad[-1]:,} hold what two such calls make of them: they are {AGAIN}."]
+    shown = [f"{run[0]:,} to {run[-1]:,}" for run in runs[:SHOWN]]
+    where = listed(shown) if len(runs) <= SHOWN else f"{', '.join(shown)} and so on"
+    return [f"Entries {where} hold what two such calls make of them: they are {AGAIN}."]
 
 
 def said_of_slices(name, got, expected, before, twice, wrong) -> list[str]:

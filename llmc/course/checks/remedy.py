@@ -23,6 +23,7 @@ from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.accidental import Kinds, accidental
+from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, own, useless_in
 from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
@@ -45,6 +46,7 @@ NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}"
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
 )  # in the first line of others
+MEASURED = re.compile(r"\bgot\b|your answer is|you return")  # in those that say no more than that it is wrong
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
@@ -91,9 +93,10 @@ def with_remedy(check, cell, message, named=False) -> str:
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
             known = NAMED if named else KNOWN if EQUALS in head else None
-            told = named or not GENERIC.search(head)
+            told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
-        if kept is False or kept is None and said and LUCKY.match(said["words"]):
+        told_twice = said and found and found.endswith(said["words"])
+        if kept is False or told_twice or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
@@ -186,7 +189,8 @@ class _Search:
         """Words of the first change. likely(): may it be the one, as the tree is now?
 
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
-        known: the same if the change is one of a number; no words that it matches. told: none that leads away.
+        known: the same if the change is one of a number; no words that it matches. told: none that leads away, or that
+        turns a condition around; where it is MEASURED, such a condition may be one that decides.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
         solution = self.check._evidence.solution()
@@ -203,6 +207,7 @@ class _Search:
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
                     if told and NAMED.match(words):
                         lucky |= beside_ours.leads_away(solution, lines, now)
+                    lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
                     if beside_ours.reads_of_ignored(solution, self.answer.tree) > reads:
@@ -213,10 +218,13 @@ class _Search:
                     if accidental(words, kinds, lambda: self._kinds(self.answer)):
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
-                    found.setdefault(line, placed(words, lines, self.answer.tree))
+                    found.setdefault(line, (placed(words, lines, self.answer.tree), now))
                     if not (alone or known and beside_ours.CONSTANT.match(words)) or len(found) > 1:
                         break
-        return next(iter(found.values())) if len(found) == 1 else None
+        if len(found) != 1:
+            return None
+        ((words, now),) = found.values()
+        return where_it_belongs(words, lines, now, self.answer, lambda: all(self._passes(seed) for seed in SEEDS))
 
     def given(self) -> set:
         """The names of the learner's arguments."""

@@ -22,7 +22,7 @@ from llmc.course.own_names import learners_names
 
 LEAST, MOST = 0.2, 0.6  # seconds of processor time, as long as the check has taken so far
 SEED = 11
-ENOUGH = 10  # arrays of that name
+ENOUGH, MANY = 10, 12  # arrays of that name; times as many of all names
 FURTHER = 8  # launches than the failing check has made
 SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
@@ -37,21 +37,31 @@ class _Enough(BaseException):
 class _Notes:
     """Which of the sentences were contradicted, in arrays of that name."""
 
-    def __init__(self, name, sentences):
+    def __init__(self, name, sentences, known=()):
+        """known: the mistakes of the wrong array. Other arrays that have the same show what each makes of them."""
         self.subject, self.sentences, self._against = _subject(name), sentences, set()
+        self.mistakes, self._in_others = set(known), set()
         self._tables = []
 
     @property
     def against(self) -> set[str]:
-        """The sentences; none if one table of mistakes, those of the first wrong array, stood beside several arrays."""
+        """The sentences; none if one table of mistakes, those of the first wrong array, stood beside several arrays.
+
+        Of those that are left, other arrays exclude some, but not all: there may be a mistake of its own in these.
+        """
         several = len({id(table) for table in self._tables}) < len(self._tables)
-        return set() if several else self._against
+        against = set() if several else self._against
+        left = self.sentences - against
+        return against | (self._in_others if left - self._in_others and not several else set())
 
     def note(self, name, got, expected, known, start):
         """Compare one array with those of the mistakes."""
-        if _subject(name) != self.subject or np.shape(got) != np.shape(expected):
+        own = _subject(name) == self.subject
+        others = len(self.sentences) > 1 and self.mistakes == known.keys()
+        if not (own or others) or np.shape(got) != np.shape(expected):
             return
         self._tables += [known] if self.sentences & known.keys() else []
+        against = self._against if own else self._in_others
         with np.errstate(all="ignore"):
             mine = np.asarray(got, np.float64) - start
         for sentence in self.sentences & known.keys():
@@ -59,19 +69,23 @@ class _Notes:
             wrong = wrong[0] if isinstance(wrong, tuple) else wrong
             with np.errstate(all="ignore"):
                 array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
-            if array.shape == expected.shape and _contradicted(mine, array, expected):
-                self._against.add(sentence)
-        decided = len(self._tables) > 1 and self._against == self.sentences  # two show whether it is one table
-        if len(self._tables) == ENOUGH or decided:
+            if array.shape == expected.shape and _contradicted(mine, array, expected, not own):
+                against.add(sentence)
+        seen = len(self._tables)  # two show whether it is one table
+        if seen == ENOUGH * (MANY if others else 1) or not others and seen > 1 and self._against == self.sentences:
             raise _Enough
 
 
-def _contradicted(got, array, expected) -> bool:
-    """Would this mistake show clearly in this array, and what came is clearly something else?"""
+def _contradicted(got, array, expected, wrong_too=False) -> bool:
+    """Would this mistake show clearly in this array, and what came is clearly something else?
+
+    wrong_too: or would it not show, and what came is clearly wrong?
+    """
     if not all(np.isfinite(each).all() for each in (got, array, expected)):
         return False
     size = LIKE * max(np.abs(each).max(initial=0.0) for each in (got, array, expected))
     error = np.abs(array - expected).max(initial=0.0)
+    error = max(error, np.abs(got - expected).max(initial=0.0)) if wrong_too else error
     return bool(error > CLEARLY * size and np.abs(got - array).max(initial=0.0) > UNEXPLAINED * error + size)
 
 
@@ -87,9 +101,9 @@ def noted(name, got, expected, known, start) -> bool:
     return True
 
 
-def contradicted(name, sentences) -> set[str]:
+def contradicted(name, sentences, known=()) -> set[str]:
     """Those of the sentences, of known mistakes, that do not hold when the running check's cell runs once more."""
-    notes, evidence = _Notes(name, set(sentences)), running()
+    notes, evidence = _Notes(name, set(sentences), known), running()
     if evidence and evidence.check and _notes is None:
         _run_again(evidence.check, notes)
     return notes.against

@@ -93,18 +93,22 @@ class Elsewhere:
         return True
 
     def meet(self, ours, yours) -> bool:
-        """Do the changed solution and the learner's changed function also give the same in the other calls, and afresh?
+        """Do the changed solution and the learner's changed function also give the same in all calls, and afresh?
 
-        ours(), yours(): the functions.
+        ours(), yours(): the functions. Of the failing call, and of others, in all outputs that the learner's has wrong.
         """
-        others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay and not replay.later]
+        calls = [replay for replay in (*self.replays, *self.fresh) if not replay.later and id(replay) in self.rights]
         try:
-            return all(self._meet_in(replay, ours(), yours()) for replay in others if id(replay) in self.rights)
+            return all(self._meet_in(replay, ours(), yours()) for replay in calls)
         except Exception:  # one of them stops there
             return False
 
     def _meet_in(self, replay, ours, yours) -> bool:
         outputs = replay.run(ours), replay.run(yours), self.rights[id(replay)]
+        if not all(map(_alike_where_wrong, *outputs, replay.outputs, [dtype_of(replay)] * len(replay.outputs))):
+            return False
+        if replay is self.replay:  # whose array is known to meet
+            return True
         one, other, right = map(self.pick.anywhere, outputs)
         if right is None or not one.shape == other.shape == right.shape:
             return right is None
@@ -173,6 +177,16 @@ class Elsewhere:
 
 def _dtype(value):
     return getattr(value, "dtype", None)
+
+
+def _alike_where_wrong(one, other, right, theirs, dtype) -> bool:
+    """Are two changed outputs the same, if this one is wrong in the learner's call?"""
+    if not np.shape(one) == np.shape(other) == np.shape(right) == np.shape(theirs):
+        return np.shape(theirs) != np.shape(right)
+    one, other, right, theirs = (np.asarray(each, np.float64) for each in (one, other, right, theirs))
+    rounding = 100 * ROUNDING[dtype] * _largest(right)
+    error = max(_distance(one, right), _distance(theirs, right))
+    return _distance(theirs, right) <= rounding or _near(one, other, 0.01 * error + rounding)
 
 
 def _spoilt(old, now, right, dtype) -> bool:

@@ -39,19 +39,31 @@ def slice_(place):
         bound = getattr(node, field)
         if bound is None:
             edge = ast.Constant(1 if field == "lower" else -1)
-            yield 2, f"with {quoted(edge)} as the {word} of the slice{place.around}", with_fields(node, **{field: edge})
+            new = with_fields(node, **{field: edge})
+            yield 2, _whole(place, new, f"with {quoted(edge)} as the {word} of the slice{place.around}"), new
             continue
         yield 2, f"without the {word} of the slice {quoted(node)}{place.around}", with_fields(node, **{field: None})
         if node.lower is None and node.step is None:
-            last = ast.Slice(ast.UnaryOp(ast.USub(), bound), None, None)
-            yield 2, f"with the last {quoted(bound)} in place of the first{place.around}", last
+            begin = bound.operand if isinstance(bound, ast.UnaryOp) else ast.UnaryOp(ast.USub(), bound)
+            last = ast.Slice(begin, None, None)
+            yield 2, _whole(place, last, f"with the last {quoted(bound)} in place of the first{place.around}"), last
         for step, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
-            moved = ast.BinOp(bound, step, ast.Constant(1))
-            yield (
-                2,
-                f"with {quoted(bound)} {sign} 1 in the slice {quoted(node)}{place.around}",
-                with_fields(node, **{field: moved}),
-            )
+            moved = with_fields(node, **{field: ast.BinOp(bound, step, ast.Constant(1))})
+            words = f"with {quoted(bound)} {sign} 1 in the slice {quoted(node)}{place.around}"
+            yield 2, _whole(place, moved, words) if isinstance(bound, ast.UnaryOp) else words, moved
+
+
+def _whole(place, new, words) -> str:
+    """The words; both subscripts where there are several slices, or where it ends at `-1`: there is no first -1."""
+    old, around = place.node, next((node for node in place.above if isinstance(node, ast.Subscript)), place.node)
+    several = sum(isinstance(node, ast.Slice) for node in getattr(getattr(around, "slice", None), "elts", ())) > 1
+    if not several and not isinstance(old.upper, ast.UnaryOp) or around is old:
+        return words
+    before = quoted(around)
+    place.hang(new)
+    after = quoted(around)
+    place.hang(old)
+    return f"with {after} in place of {before}"
 
 
 def _in_every_turn(place):

@@ -114,5 +114,9 @@ def logic(place):
 
 def choice(place):
     node = place.node
-    yield 1, f"with {quoted(node.body)}, whether {quoted(node.test)} or not", node.body
-    yield 1, f"with {quoted(node.orelse)}, whether {quoted(node.test)} or not", node.orelse
+    compares = isinstance(node.test, ast.Compare) and not isinstance(node.test.ops[0], ast.Is | ast.IsNot)
+    rank = (
+        2 if compares else 1
+    )  # the comparison is rather the wrong way round; nobody writes `is None` for the opposite
+    yield rank, f"with {quoted(node.body)}, whether {quoted(node.test)} or not", node.body
+    yield rank, f"with {quoted(node.orelse)}, whether {quoted(node.test)} or not", node.orelse

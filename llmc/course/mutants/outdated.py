@@ -8,31 +8,61 @@ import ast
 
 import numpy as np
 
-from llmc.course.mutants.loops import names_in, written
-from llmc.course.mutants.places import blocks, places, quoted
+from llmc.course.mutants.loops import names_in, root_of, written
+from llmc.course.mutants.places import blocks, named, places, quoted
 
+READERS = (ast.Assign, ast.AugAssign, ast.For)
 FROM_0 = "__from_0__"  # the name under which the tree calls `from_0`
 
 
 def changed(function):
     """Every (rank, words, changes) for the lines of a function; changes: (place, what hangs there instead)."""
-    yield from _made_anew(function)
+    yield from _read_too_soon(function)
     yield from _wrapped(function)
 
 
-def _made_anew(function):
-    """`x - m` for `d` behind `d = x - m; m += …`: what the name holds is from before that line."""
+def _read_too_soon(function):
+    """A line that changes what an earlier one reads, before that one; else `x - m` for `d`, behind `d = x - m; m += …`.
+
+    That what a name was computed from is computed again, is a mistake only where the line between needs the old value.
+    """
     for block in blocks(function):
         for k, line in enumerate(block.node):
-            if not (isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name)):
-                continue
-            name, value = line.targets[0].id, line.value
+            reads = names_in(line.value if isinstance(line, ast.Assign) else line) if isinstance(line, READERS) else ()
             for j, other in enumerate(block.node[k + 1 :], k + 1):
-                if not isinstance(other, (ast.Assign, ast.AugAssign)) or not written(other) & names_in(value):
+                if not reads or not isinstance(other, ast.Assign | ast.AugAssign) or not written(other) & reads:
                     continue
-                for place in places(ast.Module(block.node[j + 1 :], [])):
-                    if getattr(place.node, "id", "") == name and isinstance(place.node.ctx, ast.Load):
-                        yield 1, f"with {quoted(value)} in place of `{name}`{place.around}", ((place, value),)
+                needed = _needs(other, block.node[k:j])
+                if not needed:
+                    yield _moved(block, k, j, min(written(other) & reads))
+                if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name):
+                    name, value = line.targets[0].id, line.value
+                    later = [p for p in places(ast.Module(block.node[j + 1 :], [])) if _reads(p.node, name)]
+                    if needed or len(later) > 1 or any(name in names_in(each) for each in block.node[k + 1 : j]):
+                        for place in later:
+                            yield 1, f"with {quoted(value)} in place of `{name}`{place.around}", ((place, value),)
+
+
+def _reads(node, name) -> bool:
+    return getattr(node, "id", "") == name and isinstance(node.ctx, ast.Load)
+
+
+def _needs(line, before) -> bool:
+    """Does it use, or write to, what those lines make?"""
+    stored = (n for each in before for n in ast.walk(each) if isinstance(n, ast.Name | ast.Subscript))
+    made = {root_of(node) for node in stored if isinstance(node.ctx, ast.Store)}
+    return bool(made & names_in(line))
+
+
+def _moved(block, k, j, changed):
+    """Line j, which changes what that name holds, before line k, which reads it."""
+    lines = block.node
+    first, second = (named(lines[n]).removeprefix("the line ") for n in (k, j))
+    words = f"with the line {second} before {named(lines[k])}, where `{changed}` is read"
+    if j == k + 1 and isinstance(lines[k], ast.Assign):
+        order = f"the first reads `{changed}`, which the second changes"
+        words = f"with the lines {first} and {second} in the other order: {order}"
+    return 1, words, ((block, [*lines[:k], lines[j], *lines[k:j], *lines[j + 1 :]]),)
 
 
 def _wrapped(function):

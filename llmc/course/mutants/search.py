@@ -16,6 +16,7 @@ from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
 from llmc.course.mutants.fitted import fitted
+from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, useless_in
 from llmc.course.mutants.meeting import FEW, SHARE, Found, meeting
@@ -196,13 +197,16 @@ class Search:
         end, unread = self.end(), useless_in(answer.tree)
         calls = [replay.run for replay in self.replays]
         turns = turning(answer, calls)
+        found, now = None, ()
         with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 right = right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words))
                 if right and not stands_still(answer, turns, calls):
-                    return self.placed(words, answer)
-        return None
+                    found, now = self.placed(words, answer), ast.unparse(answer.tree).splitlines()
+                    break
+        mends = lambda: self.elsewhere.mended(lambda: answer.function(end))  # noqa: E731
+        return where_it_belongs(found, self.lines, now, answer, mends) if found else None
 
     def placed(self, words, answer) -> str:
         """The words for the change that the learner's tree holds now, with its line."""

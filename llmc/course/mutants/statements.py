@@ -2,7 +2,7 @@
 
 import ast
 
-from llmc.course.mutants.places import Place, blocks, quoted
+from llmc.course.mutants.places import Place, blocks, named, quoted
 from llmc.course.mutants.stoppable import is_tick
 
 ASSIGNS = {ast.Add: "+=", ast.Sub: "-=", ast.Mult: "*=", ast.Div: "/="}
@@ -21,7 +21,7 @@ def changed(function):
                 yield rank, words, Place(block.owner, block.field, k, ()), new
             rest = lines[:k] + lines[k + 1 :]
             if not isinstance(line, (ast.Return, ast.Import, ast.ImportFrom)):
-                yield 1, f"without the line {quoted(_head(line))}", block, rest or [ast.Pass()]
+                yield 1, f"without {named(line)}", block, rest or [ast.Pass()]
             if k + 1 < len(lines) and _in_this_order(line, lines[k + 1]):
                 swapped = [*lines[:k], lines[k + 1], line, *lines[k + 2 :]]
                 words = f"with the lines {quoted(_head(line))} and {quoted(_head(lines[k + 1]))} in the other order"

@@ -160,3 +160,30 @@ def test_what_does_not_end_costs_no_more_than_its_share():
         begin = time.thread_time()
         said(TWICE, text)
     assert time.thread_time() - begin < 5
+
+
+HALVES = """
+with check("answer") as c:
+    for x in (c.random(9), c.random(4)):
+        compare("out", c.call(answer, x), x / (1 + np.exp(-2 * x)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("sigmoid", "with `sigmoid(2 * x)` in"), ("rise", "factor `0.5` in `np.tanh(0.5 * a)`, or with `rise(2 * x)` in")],
+)
+def test_a_factor_in_a_helper_is_looked_for_at_its_call(name, told):
+    helper = f"def {name}(a):\n    return 0.5 + 0.5 * np.tanh(0.5 * a)\n"
+    assert told in said(HALVES, f"{helper}def answer(x):\n    return x * {name}(x)\n")
+
+
+@pytest.mark.parametrize(("first_line", "stays"), [("take the small ones", False), ("expected 1, got 2", True)])
+def test_a_condition_is_turned_around_only_where_nothing_else_is_said(first_line, stays):
+    cell = f"""
+with check("answer") as c:
+    assert c.call(answer, 3) == 3, "{first_line}"
+    assert c.call(answer, 5) == 0, "{first_line}"
+"""
+    text = "def answer(n):\n    if n > 4:\n        return n\n    return 0\n"
+    assert ("passes this whole check with `n < 4`" in said(cell, text)) == stays

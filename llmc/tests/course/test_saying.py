@@ -25,6 +25,8 @@ CASES = {  # a text that one of the changes makes of the answer
     "n += x\n    for x in xs:\n        y = x / n": "for x in xs:\n    n += x\n    y = x / n\nreturn y",
     "s = xs[0] * f": "s = xs[0]\nfor k in range(1, 4):\n    s += xs[k] * f\nreturn s",
     "return (x - m) * d": "d = x - m\nm = m + d / 2\nreturn d * d",
+    "m = m + n\n    d = x - m": "d = x - m\nm = m + n\nreturn d * d",
+    "xs[1] = n\n    for k in x:": "for k in x:\n    s += xs[k]\ny = 2\nxs[1] = n\nreturn s",
     "return __from_0__(xs, i - 1)": "return xs[i - 1]",
     "range(-(-n // f))": "for k in range(n // f):\n    s += k\nreturn s",
     "xs[1] = t + m\n    xs[2] = s + n": "xs[1] = s + m\nxs[2] = t + n",
@@ -78,10 +80,14 @@ def test_what_a_quotient_leaves_over_is_told_only_where_just_that_is_wrong():
 
 
 def test_overlap_is_told_only_where_all_of_it_is_done_twice():
-    right, wrong = np.arange(1.0, 21), np.zeros(20, bool)
+    right, wrong = np.arange(1.0, 41), np.zeros(40, bool)
     wrong[5:12] = True
     assert said_of_overlap(np.where(wrong, 2 * right, right), right, 2 * right, wrong) == [
         "Entries 5 to 11 hold what two such calls make of them: they are done twice."
+    ]
+    wrong[30:33] = True
+    assert said_of_overlap(np.where(wrong, 2 * right, right), right, 2 * right, wrong) == [
+        "Entries 5 to 11 and 30 to 32 hold what two such calls make of them: they are done twice."
     ]
     assert not said_of_overlap(np.where(wrong, 3 * right, right), right, 2 * right, wrong)
 

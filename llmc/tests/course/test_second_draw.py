@@ -69,3 +69,20 @@ def test_a_wrong_shape_is_told_by_what_it_lacks():
         same_kind("y", np.ones(3), np.ones((3, 5)), None)
     with pytest.raises(WrongAnswer, match=r"expected \(4,\)\.$"):
         same_kind("y", np.ones(3), np.ones(4), None)
+
+
+TWO_ARRAYS = """
+with check("two") as c:
+    for n in (5, 9):
+        x = c.random(3, n)
+        first, second = c.call(two, x)
+        compare("first", first, 2 * x, known={"no factor": x, "no factor anywhere": x})
+        compare("second", second, 3 * x, known={"no factor": 3 * x, "no factor anywhere": x})
+"""
+
+
+@pytest.mark.parametrize(("factor", "told"), [(3, "no factor."), (1, "no factor anywhere."), (7, "no factor; or no")])
+def test_another_array_tells_which_of_the_mistakes_it_is(factor, told):
+    names = dict(check=check, compare=compare, two=lambda x: (x, factor * x))
+    with pytest.raises(WrongAnswer, match=f"first equals {told}"):
+        exec(compile(TWO_ARRAYS, "<cell>", "exec"), names)

@@ -209,3 +209,32 @@ def test_a_message_says_who_is_ignored():
     with pytest.raises(WrongAnswer) as caught:
         exec(compile(cell, "<cell>", "exec"), names)
     assert "never reads" not in str(caught.value)  # there is no solution to compare with
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "turned"),
+    [
+        ("a = not x < y", "a = x < y", True),
+        ("a = x < y", "a = x <= y", False),
+        ("a = x < y", "a = x > y", True),
+        ("a = x in y", "a = z in y", True),
+        ("if x: pass", "if x is not None: pass", False),
+    ],
+)
+def test_a_condition_that_is_turned_around(old, new, turned):
+    assert beside_ours.turns_a_condition(None, [old], [new], True) is turned
+
+
+def test_a_condition_where_it_decides():
+    lines = ["a = 1 if x < y else 2"], ["a = 1 if x > y else 2"]
+    assert beside_ours.turns_a_condition(None, *lines, True)
+    assert not beside_ours.turns_a_condition(None, *lines, False)
+
+
+def test_a_line_that_leaves_its_loop_is_not_changed_itself():
+    ours = Solution("f", ast.parse("def f(x):\n    np.add.at(x, 1, 2.0)"), {})
+    lines = (
+        ["for i in y:", "    z += i", "    np.add.at(x, 1, 2.0)"],
+        ["for i in y:", "    z += i", "np.add.at(x, 1, 2.0)"],
+    )
+    assert not beside_ours.changes_a_right_line(ours, *lines)

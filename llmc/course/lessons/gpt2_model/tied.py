@@ -31,6 +31,7 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     )  # (Vp, C) each
     places = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape) % len(head)  # (B, T)
     at_places = tied_gradient(0 * dlogits, lnf, dencoded, places)  # (Vp, C)
+    B, T = tokens.shape
     belongs = "dencoded[b, t] belongs to tokens[b, t]"
     wrong = {
         "the head's part alone: the table is also looked up at the bottom, where its gradient is dencoded": head,
@@ -48,6 +49,13 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         f"the reference with each row of dencoded added at the previous position's token: {belongs}": head + round_late,
         f"the reference with dencoded[b, t] added at row t, the position, as in dwpe: {belongs}": head + at_places,
         "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
+        "the reference with the lookup's part B times, as if all tokens were added for every b: once is enough": head
+        + B * lookup,
+        "the reference with the lookup's part T times, as if all tokens were added for every t: once is enough": head
+        + T * lookup,
+        "the reference with the head's part B times, as if all of dlogits were multiplied for every b": B * head
+        + lookup,
+        "both parts B times, as if all of the arrays were taken for every b": B * (head + lookup),
         "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
         / tokens.size
         + lookup,

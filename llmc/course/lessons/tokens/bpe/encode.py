@@ -97,6 +97,18 @@ def _place_by_place(word, ranks):
     return [ranks[part] for part in parts]
 
 
+def _round_by_round(word, ranks):
+    """Of the pairs that there are, the lowest rank first, all that do not overlap; then the same again."""
+    parts = _bytes(word)
+    while found := sorted((ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks):
+        begins = []
+        for _, i in found:
+            begins += [i] if not {i - 1, i, i + 1} & {*begins} else []
+        for i in sorted(begins, reverse=True):
+            parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]
+
+
 def _fewest(word, ranks):
     """As few tokens as possible; of equally short ways, the one found first."""
     best = [[]]
@@ -133,6 +145,9 @@ def encode_mistakes() -> dict:
         ),
         "you merged at one place as long as you could and then moved on: look for the lowest rank in the whole word": (
             _place_by_place
+        ),
+        "you merged several pairs before you looked again: a pair with the token just made may have a lower rank": (
+            _round_by_round
         ),
         "you merged from right to left: look for the lowest rank in the whole word": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: -i)
