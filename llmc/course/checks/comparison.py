@@ -283,7 +283,9 @@ def _left_over(case, got):
 def _is_wrong(case):
     """Where the array is wrong, True: beyond rounding, or for the check's own bounds."""
     with np.errstate(invalid="ignore"):
-        return case.refused | ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
+        return case.refused | ~(
+            np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0)
+        )
 
 
 def _absent() -> list[str]:

@@ -110,7 +110,12 @@ def noted(code, kernel) -> list | None:
     if barriers is None or counts.max() == MOST:
         return None
     return [
-        [Note(OPS[op], line, barriers.get(place, ("another barrier", 0)), number) for op, line, place, number in rows]
+        [
+            Note(
+                OPS[op], line, barriers.get(place, ("another barrier", 0)), number % 2 if OPS[op] == "wait" else number
+            )
+            for op, line, place, number in rows
+        ]
         for rows in (notes[t, : counts[t]].tolist() for t in range(THREADS))
     ]
 
@@ -196,6 +201,9 @@ def _producer(mine) -> str | None:
         places = [(round % STAGES, right[round]) for round in range(skipped, ROUNDS)]
         if [(note.barrier[1], note.number) for note in waits] == places:
             return _late(mine, skipped)
+    still = "although consumers may still need what round {} has brought there"
+    if said := _by_rounds("the producer", USED, _in_rounds(mine, USED, "copy"), right, STAGES, still):
+        return said
     skipped = STAGES if len(waits) <= ROUNDS - STAGES else 0
     asked, due = [note.number for note in waits], right[skipped : skipped + len(waits)]
     if [note.barrier[1] for note in waits] != [round % STAGES for round in range(skipped, skipped + len(waits))]:
@@ -236,10 +244,14 @@ def _consumers(consumers) -> str | None:
             f"Only {_some(CONSUMERS - len(silent))} (thread {number + WARP} first) {_verb('wait', silent)} for "
             f"{THERE}, in line {waits[number][0].line}: every thread that reads must wait itself."
         )
-    for notes in waits:
+    early = "so it reads before the copy has brought anything"
+    for notes, each in zip(waits, consumers):
         asked = [(note.barrier[1], note.number) for note in notes]
         if asked == right:
             continue
+        parities = [parity for _, parity in right]
+        if said := _by_rounds("a consumer", THERE, _in_rounds(each, THERE, "arrive"), parities, 0, early):
+            return said
         if [stage for stage, _ in asked] != [stage for stage, _ in right[: len(asked)]]:
             return _of_stages("A consumer", THERE, notes, 0)
         if len(asked) == ROUNDS:
@@ -278,6 +290,40 @@ def _arrivals(consumers) -> str | None:
                 f"the stage that it has just read, {_row(round % STAGES for round in range(ROUNDS))}."
             )
     return None
+
+
+def _in_rounds(notes, name, last) -> list | None:
+    """[the waits for that name in each round], if each round ends with one call of `last`; None if not."""
+    rounds = [[]]
+    for note in notes:
+        if note.op == "wait" and note.barrier[0] == name:
+            rounds[-1].append(note)
+        if note.op == last:
+            rounds.append([])
+    return rounds[:-1] if len(rounds) == ROUNDS + 1 and not rounds[-1] else None
+
+
+def _by_rounds(who, name, rounds, right, free, why) -> str | None:
+    """A sentence if the waits of some round are another stage's, or if rounds have none that need one.
+
+    right: the parity of each round. free: so many rounds may do without. why: with a place for an earlier round.
+    """
+    made = {round: waits[0] for round, waits in enumerate(rounds or ()) if waits}
+    missing = [round for round in range(free, ROUNDS) if round not in made]
+    if not made or any(len(waits) > 1 for waits in rounds):
+        return None
+    for round, note in made.items():
+        if note.barrier[1] != round % STAGES:
+            there = f"{name}[{note.barrier[1]}] (line {note.line})"
+            return f"In round {round}, {who} waits for {there}, and the stage of that round is {round % STAGES}."
+    if not missing:
+        return None
+    first, wrong = missing[0], [round for round, note in made.items() if note.number != right[round]]
+    parity = f", and the parity of round {wrong[0]} is {right[wrong[0]]}" if wrong else ""
+    return (
+        f"In round {first}, {who} does not wait for {name}[{first % STAGES}], {why.format(first - STAGES)}. It waits "
+        f"in rounds {_row(made)} of {ROUNDS}, counted from 0 (line {next(iter(made.values())).line}){parity}."
+    )
 
 
 def _parities(who, name, line, first, asked, due, why) -> str:

@@ -115,7 +115,9 @@ def _two_calls(code, calls, reasons) -> str:
     if others or len(inside) != 1:
         return ""
     (line,) = inside
-    later = [other for other in outside if other > line] or [other for other in outside if loop_around(code, other, line)]
+    later = [other for other in outside if other > line] or [
+        other for other in outside if loop_around(code, other, line)
+    ]
     if not later:  # the others have made that call, and do not come to this one
         return ""
     return (
