@@ -14,12 +14,13 @@ from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.tensor_cores.places import NO_PHASE, ROLES
+from llmc.course.lessons.tensor_cores.rounds import ROUNDS, STAGES, by_rounds, in_rounds, row
 from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.errors import KernelError, NoCompiler, UserError
 
-STAGES, N, THREADS, WARP = 3, 128, 160, 32
+N, THREADS, WARP = 128, 160, 32
 CONSUMERS, BYTES = THREADS - WARP, 4 * N
-ROUNDS, MOST = 8, 120  # of the run that is noted; notes that a thread can take
+MOST = 120  # notes that a thread can take
 OPS = ("init", "arrive", "expect", "wait", "copy")
 THERE, USED = "there", "used"
 NOTED = f"""
@@ -202,7 +203,7 @@ def _producer(mine) -> str | None:
         if [(note.barrier[1], note.number) for note in waits] == places:
             return _late(mine, skipped)
     still = "although consumers may still need what round {} has brought there"
-    if said := _by_rounds("the producer", USED, _in_rounds(mine, USED, "copy"), right, STAGES, still):
+    if said := by_rounds("the producer", USED, in_rounds(mine, USED, "copy"), right, STAGES, still):
         return said
     skipped = STAGES if len(waits) <= ROUNDS - STAGES else 0
     asked, due = [note.number for note in waits], right[skipped : skipped + len(waits)]
@@ -250,7 +251,7 @@ def _consumers(consumers) -> str | None:
         if asked == right:
             continue
         parities = [parity for _, parity in right]
-        if said := _by_rounds("a consumer", THERE, _in_rounds(each, THERE, "arrive"), parities, 0, early):
+        if said := by_rounds("a consumer", THERE, in_rounds(each, THERE, "arrive"), parities, 0, early):
             return said
         if [stage for stage, _ in asked] != [stage for stage, _ in right[: len(asked)]]:
             return _of_stages("A consumer", THERE, notes, 0)
@@ -284,46 +285,12 @@ def _arrivals(consumers) -> str | None:
     for notes in arrivals:
         stages = [note.barrier[1] for note in notes]
         if stages != [round % STAGES for round in range(ROUNDS)]:
-            often = f"{len(stages)} times in {ROUNDS} rounds" if len(stages) != ROUNDS else f"of stages {_row(stages)}"
+            often = f"{len(stages)} times in {ROUNDS} rounds" if len(stages) != ROUNDS else f"of stages {row(stages)}"
             return (
                 f"A consumer arrives at {USED} {often} (line {line}): in each round it arrives once, at the barrier of "
-                f"the stage that it has just read, {_row(round % STAGES for round in range(ROUNDS))}."
+                f"the stage that it has just read, {row(round % STAGES for round in range(ROUNDS))}."
             )
     return None
-
-
-def _in_rounds(notes, name, last) -> list | None:
-    """[the waits for that name in each round], if each round ends with one call of `last`; None if not."""
-    rounds = [[]]
-    for note in notes:
-        if note.op == "wait" and note.barrier[0] == name:
-            rounds[-1].append(note)
-        if note.op == last:
-            rounds.append([])
-    return rounds[:-1] if len(rounds) == ROUNDS + 1 and not rounds[-1] else None
-
-
-def _by_rounds(who, name, rounds, right, free, why) -> str | None:
-    """A sentence if the waits of some round are another stage's, or if rounds have none that need one.
-
-    right: the parity of each round. free: so many rounds may do without. why: with a place for an earlier round.
-    """
-    made = {round: waits[0] for round, waits in enumerate(rounds or ()) if waits}
-    missing = [round for round in range(free, ROUNDS) if round not in made]
-    if not made or any(len(waits) > 1 for waits in rounds):
-        return None
-    for round, note in made.items():
-        if note.barrier[1] != round % STAGES:
-            there = f"{name}[{note.barrier[1]}] (line {note.line})"
-            return f"In round {round}, {who} waits for {there}, and the stage of that round is {round % STAGES}."
-    if not missing:
-        return None
-    first, wrong = missing[0], [round for round, note in made.items() if note.number != right[round]]
-    parity = f", and the parity of round {wrong[0]} is {right[wrong[0]]}" if wrong else ""
-    return (
-        f"In round {first}, {who} does not wait for {name}[{first % STAGES}], {why.format(first - STAGES)}. It waits "
-        f"in rounds {_row(made)} of {ROUNDS}, counted from 0 (line {next(iter(made.values())).line}){parity}."
-    )
 
 
 def _parities(who, name, line, first, asked, due, why) -> str:
@@ -332,15 +299,15 @@ def _parities(who, name, line, first, asked, due, why) -> str:
     return (
         f"In round {first + wrong}, {who} waits for parity {asked[wrong]} of {name}[{stage}] (line {line}), and it "
         f"should be {due[wrong]}.\n"
-        f"Parities that it waits for in rounds {first}, {first + 1}, {first + 2}, …: {_row(asked)}; right are "
-        f"{_row(due)}. {why}."
+        f"Parities that it waits for in rounds {first}, {first + 1}, {first + 2}, …: {row(asked)}; right are "
+        f"{row(due)}. {why}."
     )
 
 
 def _of_stages(who, name, waits, first) -> str:
     due = [round % STAGES for round in range(first, first + len(waits))]
-    stages = f"{name} of stages {_row(note.barrier[1] for note in waits)} in turn (line {waits[0].line})"
-    return f"{who} waits for {stages}, and the rounds' stages are {_row(due)}."
+    stages = f"{name} of stages {row(note.barrier[1] for note in waits)} in turn (line {waits[0].line})"
+    return f"{who} waits for {stages}, and the rounds' stages are {row(due)}."
 
 
 def _some(consumers) -> str:
@@ -350,7 +317,3 @@ def _some(consumers) -> str:
 def _verb(word, silent) -> str:
     """Of those who are not silent."""
     return f"{word}s" if len(silent) == CONSUMERS - 1 else word
-
-
-def _row(numbers) -> str:
-    return " ".join(map(str, numbers))

@@ -48,8 +48,8 @@ def another_stride(index) -> str:
         if any(re.search(rf"\b{other}\b", text) for other in own):  # that of the rows is there, too
             continue
         instead = f" With `{own.pop()}` in its place, this is row {row}, column {rest}." if len(own) == 1 else ""
-        name_of = index.found.name
-        return f"This index multiplies by `{name}`, which is {number}, but a row of {name_of} has {length} numbers.{instead}"
+        row_of = f"a row of {index.found.name} has {length} numbers"
+        return f"This index multiplies by `{name}`, which is {number}, but {row_of}.{instead}"
     return ""
 
 

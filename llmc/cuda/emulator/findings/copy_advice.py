@@ -76,11 +76,11 @@ def _into_what_is_read(found) -> str:
     waited, met = (last(pattern, loop[0], copied) for pattern in (waits, BLOCK_BARRIER))
     if not waited or not met or last(waits, copied + 1, read):
         return ""
+    array = found.problem.array
     return (
-        f"The wait (line {waited}) and the barrier (line {met}) are for what has been copied before. Line {copied} then "
-        f"starts another copy into the place in {found.problem.array} that line {read} is about to read: a copy for a "
-        f"later turn belongs into another part of {found.problem.array}, and one for this turn must be waited for behind "
-        f"line {copied}."
+        f"The wait (line {waited}) and the barrier (line {met}) are for what has been copied before. Line {copied} "
+        f"then starts another copy into the place in {array} that line {read} is about to read: a copy for a later "
+        f"turn belongs into another part of {array}, and one for this turn must be waited for behind line {copied}."
     )
 
 
