@@ -37,7 +37,9 @@ def another_stride(index) -> str:
     if array.ndim != 2:
         return ""
     (rows, length), text = array.shape, index.expanded
-    own = {name for name, number in scalars(index.found.raw).items() if number == length}
+    own = [name for name, number in scalars(index.found.raw).items() if number == length]
+    if len(own) != 1 or re.search(rf"\b{own[0]}\b", text):
+        return ""
     for name, number in _arguments(index).items():
         if number == length or len(re.findall(rf"\b{name}\b", text)) != len(_factors(name, text)):
             continue
@@ -45,11 +47,10 @@ def another_stride(index) -> str:
         row = None if row is None else row - index.number
         if row is None or rest is None or row * number + rest != index.number or row >= rows or rest >= length:
             continue
-        if any(re.search(rf"\b{other}\b", text) for other in own):  # that of the rows is there, too
-            continue
-        instead = f" With `{own.pop()}` in its place, this is row {row}, column {rest}." if len(own) == 1 else ""
-        row_of = f"a row of {index.found.name} has {length} numbers"
-        return f"This index multiplies by `{name}`, which is {number}, but {row_of}.{instead}"
+        return (
+            f"This index multiplies by `{name}`, which is {number}, but a row of {index.found.name} has {length} "
+            f"numbers: with `{own[0]}` in its place, this is row {row}, column {rest}."
+        )
     return ""
 
 
