@@ -985,3 +985,13 @@ def adamw_with_one_correction(code):
 @wrong("adamw_bf16", says="the reference with factor · grads² in place of (factor · grads)²")
 def adamw_with_one_factor_in_v(code):
     return replaced(code, "(g * g - v[i])", "(g * widen(grads[i]) - v[i])")
+
+
+@wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares / C) + 1e-5f)` in place of")
+def norm_with_eps_from_each_lane(code):
+    return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares / C + 1e-5f));")
+
+
+@wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares) / C + 1e-5f)` in place of")
+def norm_with_eps_in_the_sum_of_squares(code):
+    return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares + 1e-5f) / C);")

@@ -109,7 +109,7 @@ def _looked_up(found) -> str:
     ((name, value),) = read
     number = next(k for k, line in enumerate(lines, 1) if re.search(rf"\b{name}\s*=\s*{re.escape(value)}", line))
     return (
-        f"The two blocks write the same place, which depends on `{name}`: line {number} looks it up, in `{value}`. Does "
+        f"The two blocks write the same place. It depends on `{name}`: line {number} looks it up, in `{value}`. Does "
         "it look where it should, so that no two blocks find the same there? If they may, let them add by atomicAdd."
     )
 
