@@ -1164,3 +1164,20 @@ def fused_with_one_scale_for_four_numbers(code):
 @wrong("fused_layernorm", says="with `kept + threadIdx.x / 32 * (C / 4)` in place of")
 def fused_with_rows_of_floats_in_place_of_fours(code):
     return replaced(code, PLACE, PLACE.replace("quads", "C"))
+
+
+@wrong("tree_sum", says="let all lanes of the warp make the call, those without a number of their own with one that")
+def tree_whose_second_stage_has_a_lane_for_each_warp(code):
+    body = """
+    float mine = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) mine += x[c];
+    mine = add_lanes(mine);
+    if (t % 32 == 0) partial[t / 32] = mine;
+    __syncthreads();
+    if (t < blockDim.x / 32) {
+        float all = add_lanes(partial[t]);
+        if (t == 0) out[blockIdx.x] = all;
+    }
+"""
+    shuffles = "for (int gap = 16; gap > 0; gap /= 2) v += __shfl_down_sync(0xffffffff, v, gap);"
+    return f"__device__ float add_lanes(float v)\n{{\n    {shuffles}\n    return v;\n}}\n{holes(code, body)}"

@@ -1024,3 +1024,20 @@ def embedding_of_one_column_a_thread(code):
     return replaced(
         code, "for (int c = threadIdx.x; c < C; c += blockDim.x) {", "if (int c = threadIdx.x; threadIdx.x < C) {"
     )
+
+
+@wrong(
+    "embedding_backward", says="It depends on `token`: line 7 looks it up, in `tokens[order[u]]`. Does it look where it"
+)
+def buckets_looked_up_by_their_own_number(code):
+    body = """
+    int u = blockIdx.x;
+    int token = tokens[order[u]];
+    float* row = dwte + (size_t)token * C;
+    for (int c = threadIdx.x; c < C; c += blockDim.x) {
+        float sum = 0.0f;
+        for (int k = starts[u]; k < starts[u + 1]; k++) sum += dout[(size_t)order[k] * C + c];
+        row[c] += sum;
+    }
+"""
+    return hole(code, body)

@@ -915,3 +915,13 @@ def adds_after_every_slice(code):
 def tiles_of_b_by_their_columns(code):
     line = "bs[row][column] = n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k] : 0.0f;"
     return replaced(code, line, line.replace("n0 + row", "n0 + column"))
+
+
+@wrong("double_buffer", says="race with an asynchronous copy, lines 6 and 25")
+def buffers_of_b_filled_while_they_are_multiplied(code):
+    return replaced(code, "ask(bs[1 - now], b", "ask(bs[now], b")
+
+
+@wrong("double_buffer", says="then starts another copy into the place in as that line 47 is about to read: a copy for")
+def buffers_that_are_one(code):
+    return code.replace("[1 - now]", "[0]").replace("[now]", "[0]")

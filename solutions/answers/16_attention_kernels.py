@@ -371,7 +371,8 @@ def flash_whose_lanes_count_all_keys(code):
 
 @wrong("flash_forward", says="subtract the largest score of the warp")
 def flash_with_the_maximum_of_each_lane(code):
-    return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)")
+    seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
+    return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)
 
 
 @wrong("flash_forward", says="the top that it began with: let it grow")
@@ -797,3 +798,9 @@ def requests_with_a_mask_of_the_block(code):
 @wrong("fewest_requests", says="The loop on line 19 has barriers, but `k0 <= row` depends on the thread, by `row`")
 def requests_of_threads_that_leave_the_tiles(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 <= row")
+
+
+@wrong("flash_forward", says="out has wrong values.")  # at this size as if each row of k were the first
+def flash_with_a_maximum_for_each_lane(code):
+    seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
+    return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)

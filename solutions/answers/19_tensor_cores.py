@@ -763,3 +763,26 @@ def tiles_beyond_the_edge_are_left_out(block, blocks, down, across):
 @wrong("swizzle", says="with `first + lane / 8` in place of `warp * 16 + lane / 8`")
 def turned_with_the_same_squares_in_every_turn(code):
     return replaced(code, "int square = first + lane / 8", "int square = warp * 16 + lane / 8")
+
+
+@wrong("mma_by_hand", says="multiplies by `K`, which is 16, but a row of result has 8 numbers: with `N` in its place")
+def sums_in_rows_of_k(code):
+    return code.replace("lane / 4) * N", "lane / 4) * K").replace("place[8 * N", "place[8 * K")
+
+
+FREE = "            wait(&used[stage], round / STAGES % 2 ^ 1);\n"
+
+
+@wrong("ring_of_stages", says="in round 3, the producer does not wait for used[0], although consumers may still need")
+def the_producer_waits_from_round_4_on(code):
+    return replaced(code, FREE, f"            if (round > STAGES)\n    {FREE}")
+
+
+@wrong("ring_of_stages", says="It waits in rounds 4 6 of 8, counted from 0")
+def the_producer_waits_in_every_other_round(code):
+    return replaced(code, FREE, f"            if (round >= STAGES && round % 2 == 0)\n    {FREE}")
+
+
+@wrong("ring_of_stages", says="in round 0, a consumer does not wait for there[0], so it reads before the copy has")
+def consumers_begin_at_once(code):
+    return replaced(code, "            wait(&there", "            if (round > 0) wait(&there")

@@ -999,3 +999,13 @@ def bug_in_the_half_that_was_exact(train, suspects, healthy):
         one, other = names[:middle], names[middle:]
         names = one if sick(one) else other
     return names[0]
+
+
+@wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares / C) + 1e-5f)` in place of")
+def norm_with_eps_from_each_lane(code):
+    return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares / C + 1e-5f));")
+
+
+@wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares) / C + 1e-5f)` in place of")
+def norm_with_eps_in_the_sum_of_squares(code):
+    return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares + 1e-5f) / C);")

@@ -21,6 +21,7 @@ class Case:
     adds: bool = False
     rounding: float = 1e-9  # of the largest entry: errors that are smaller are none
     sizes: dict = field(default_factory=dict)  # names of lengths, {"C": 7, "B·T": 15}, to name a factor
+    refused: np.ndarray | None = None  # bool: the entries that the check's own bounds call wrong, where they are known
 
     @property
     def held(self):

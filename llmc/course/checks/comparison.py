@@ -94,7 +94,7 @@ def compare(
         return
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
-    case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {})
+    case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {}, wrong)
     where, sentence = known_mistake(case, known or {}, got)
     looked = None if sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
@@ -253,6 +253,8 @@ def _where_slices_meet(case, got, target) -> list[str]:
     """Sentences about an array that is wrong only at the ends of slices, or where they overlap; [] for others."""
     wrong = np.abs(case.got - case.expected) > case.rounding * np.abs(target).max(initial=0.0)
     twice = None if wrong.all() else written.done_twice(got)
+    if at_multiples(wrong) != at_multiples(case.refused):  # an entry is wrong for one of two bounds alone
+        return []
     if not at_multiples(wrong):
         return said_of_overlap(case.held, target, twice, wrong)
     return said_of_slices(case.name, case.held, target, case.before, twice, wrong)
@@ -280,9 +282,11 @@ def _left_over(case, got):
 
 
 def _is_wrong(case):
-    """Where the array is wrong, True."""
+    """Where the array is wrong, True: beyond rounding, or for the check's own bounds."""
     with np.errstate(invalid="ignore"):
-        return ~(np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0))
+        return case.refused | ~(
+            np.abs(case.got - case.expected) <= case.rounding * np.abs(case.expected).max(initial=0.0)
+        )
 
 
 def _absent() -> list[str]:

@@ -11,7 +11,6 @@ FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
 MOST = 0.9  # of the entries of whole float4s, to be called wrong as a whole
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
-CLEAR = 50  # times the rounding: no check allows such an error
 LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 FEWEST = 3  # numbers of an input that others hardly equal by chance
 LIKE_INPUT = 0.02  # of a number, by which a difference of large numbers may miss it
@@ -21,6 +20,8 @@ STEADY = 1e-3  # ratios or differences that vary by less than this share are one
 def narrowed(case: Case, lanes=False, launch=None, cause=(), inputs=None) -> list[str]:
     """A few sentences; none of them says more than the numbers do.
 
+    Where an entry is wrong for one of two bounds alone, the check's and that of rounding, its place is not spoken of.
+
     cause: sentences about it that rest on other evidence. lanes: were they made by the lanes of warps? launch: the
     kernel's (blocks, threads of a block) along x. inputs: {name: value} of the call's arguments.
     """
@@ -29,16 +30,15 @@ def narrowed(case: Case, lanes=False, launch=None, cause=(), inputs=None) -> lis
         return []
     if cause:
         return [*nearly(case, cause)] or [*cause]
-    where = [] if _doubtful(case) else [*_where(wrong, case.expected != 0, launch)]
-    where = where or _from_on(wrong)
-    return [*nearly(case), *where, *_in_common(case, wrong, lanes, inputs or {})]
+    refused = wrong if case.refused is None else case.refused
+    places = [_places(each, case.expected != 0, launch) for each in (wrong, refused)]
+    where = places[0] if places[0] == places[1] else []
+    return [*nearly(case), *where, *_in_common(case, wrong | refused, lanes, inputs or {})]
 
 
-def _doubtful(case) -> bool:
-    """Has a vector errors so small that the list of wrong entries, which allows more, may count others?"""
-    wrong, scale = _wrong(case)
-    small = np.abs(case.got - case.expected)[wrong] <= CLEAR * case.rounding * scale
-    return wrong.ndim == 1 and bool(small.any())
+def _places(wrong, counts, launch) -> list[str]:
+    """Sentences on where the wrong entries are."""
+    return [*_where(wrong, counts, launch)] or _from_on(wrong)
 
 
 def nearly(case: Case, cause=()) -> list[str]:

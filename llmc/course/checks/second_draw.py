@@ -16,6 +16,7 @@ import numpy as np
 
 from llmc.course.checks.case import LIKE
 from llmc.course.checks.evidence import explaining, running
+from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.isolation import without_llmc
 from llmc.course.learner import journal
 from llmc.course.own_names import learners_names
@@ -23,7 +24,7 @@ from llmc.course.own_names import learners_names
 LEAST, MOST = 0.2, 0.6  # seconds of processor time, as long as the check has taken so far
 SEED = 11
 ENOUGH, MANY = 10, 12  # arrays of that name; times as many of all names
-FURTHER = 8  # launches than the failing check has made
+FURTHER, LEISURE = 8, 1.0  # launches than the failing check has made, and seconds for them
 SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
 CLEARLY = 10  # times as large as what is alike: an error that shows
@@ -110,9 +111,12 @@ def contradicted(name, sentences, known=()) -> set[str]:
 
 
 def launches(check) -> list:
-    """The last launches of the check's cell on other numbers, the learner's kernel's: Replays with its outputs."""
+    """Launches of the check's cell on other numbers, the learner's kernel's: Replays with its outputs.
+
+    Of each size of the arrays and of each block there is one at least, as far as the time allows.
+    """
     again = _run_again(check, _Notes("", set()), len(check.calls) + FURTHER) if _notes is None else None
-    return list(again._evidence.replays) if again else []
+    return again._evidence.of_all_sizes() if again else []
 
 
 def _run_again(check, notes, calls=None):
@@ -125,7 +129,7 @@ def _run_again(check, notes, calls=None):
     names = [each for each, value in cell.f_globals.items() if value is kind]
     if cell.f_code.co_flags & inspect.CO_OPTIMIZED or not names:
         return None
-    made, seconds = [], min(MOST, max(LEAST, time.thread_time() - check.began))
+    made, seconds = [], min(MOST, max(LEAST, time.thread_time() - check.began)) if calls is None else LEISURE
     mine = {"deadline": time.thread_time() + seconds, "most": calls, "made": made}
     again = type("SecondDraw", (_SecondDraw, kind), mine)
     was_recording, was_explaining = journal.recording(False), explaining(False)
@@ -149,6 +153,7 @@ class _SecondDraw:
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.rng = np.random.default_rng(SEED)
+        self._seen = set()  # blocks, and sizes, that have been launched
 
     def __enter__(self):
         self._cell = None
@@ -171,7 +176,16 @@ class _SecondDraw:
         with learners_names(), without_llmc(self._may_call):
             return function(*given, **locked)
 
-    def launch(self, *arguments, **options):
-        """Launch the learner's kernel."""
+    def launch(self, code, grid, block, args, **options):
+        """Launch the learner's kernel; where only the launches count, one that is like earlier ones is left out."""
         self._in_time()
-        return super().launch(*arguments, **options)
+        if self.most is None:
+            return super().launch(code, grid, block, args, **options)
+        new = {("block", block), tuple(a.shape if isinstance(a, np.ndarray) else a for a in args)}
+        if new <= self._seen:
+            return None
+        self._seen |= new
+        try:
+            return super().launch(code, grid, block, args, **options)
+        except WrongAnswer:  # the next launch may tell more
+            return self._report

@@ -191,6 +191,7 @@ class kernel_check(check):
         self._evidence.after(replay, None, (grid, block, *given), {})
         if replay is not None:
             replay.arrays = copy.deepcopy(given)  # a later launch may write the same ones
+            replay.report = self._report
         if self.report.problems:
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance

@@ -8,6 +8,7 @@ from llmc.course.kernel_checks.experiments import LEAST, Enough
 SHOULD = "; it should "  # in a sentence about what a number depends on
 FEW = 3  # numbers that are listed one by one
 HIDDEN = (-100.0, 100.0, -1.0)  # times the largest number: changes that rounding does not hide
+KEPT = {"out", "stats", "mean", "rstd", "delta"}  # inputs that an earlier kernel has made from the other ones
 FACTOR = 3.0  # by how many deviations an input grows: enough to count in a maximum, or in a sum
 
 
@@ -37,6 +38,7 @@ def _compared(experiment, report, k, element) -> list[str]:
         mine = _reach(_affects(experiment, experiment.mine, source, grown, k, element, 0.0), values.size)
         ours = _reach(_affects(experiment, experiment.ours, source, grown, k, element, LEAST), values.size)
         mine = ours if _hidden(experiment, source, mine, ours, k, element) else mine
+        mine = ours if ours and not mine and _made_otherwise(experiment, source, grown) else mine
         reaches.append((source, mine, ours))
     single = all(len(mine) < 2 and len(ours) < 2 for _, mine, ours in reaches)
     place, differ = experiment.place(k, element), [each for each in reaches if each[1] != each[2]]
@@ -50,6 +52,8 @@ def _compared(experiment, report, k, element) -> list[str]:
     mine, ours = (_listed(experiment, [(each[0], each[which]) for each in differ]) for which in (1, 2))
     verb = "be made from" if single else "depend on"
     is_made = "is made from" if single else "depends on"
+    if all(experiment.names[source] in KEPT and not had for source, had, _ in differ):
+        return [f"{place} {is_made} {mine}; in our solution it {is_made} {ours}."]
     lines = [f"{place} {is_made} {mine}{SHOULD}{verb} {ours}."]
     found = [(source, mine[0]) for source, mine, ours in differ if single and mine and ours]
     if single and found:
@@ -75,6 +79,14 @@ def _hidden(experiment, source, mine, ours, k, element) -> bool:
                 if _affects(experiment, experiment.mine, source, large, k, element, 0.0)(i, i + 1):
                     return True
     return False
+
+
+def _made_otherwise(experiment, source, grown) -> bool:
+    """Has the learner made another output right without this input, which ours is made from? Then it can be done."""
+    (mine, ours), arguments = experiment.base, experiment.changed(source, grown)
+    right = [k for k in experiment.outputs if k not in experiment.wrong(mine, ours)]
+    after = (experiment.mine(arguments), experiment.ours(arguments)) if right else (mine, ours)
+    return any(np.array_equal(after[0][k], mine[k]) and not np.array_equal(after[1][k], ours[k]) for k in right)
 
 
 def _vanished(experiment, report, differ, target) -> str:

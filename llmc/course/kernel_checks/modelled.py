@@ -77,13 +77,21 @@ class KernelEvidence(Evidence):
     """Launches of one check; of each size, the first one is kept."""
 
     def __init__(self, exercise):
-        super().__init__(exercise, lambda solution: launches(self.check) if self.check else [])
+        super().__init__(exercise, lambda solution: [each for each in self._afresh() if not each.report.problems])
         self._sizes = {}  # {grid, block and scalars: its first launch}
 
     def after(self, replay, result, arguments, options):
         super().after(replay, result, arguments, options)
         if replay is not None:
             self._sizes.setdefault(tuple(a for a in arguments if not isinstance(a, np.ndarray)), replay)
+
+    def of_all_sizes(self) -> list[Replay]:
+        """The first launch of each size, and the last ones."""
+        return [*{id(each): each for each in (*self._sizes.values(), *self.replays)}.values()]
+
+    def _afresh(self) -> list[Replay]:
+        """Launches of the learner's kernel on other numbers."""
+        return [each for each in launches(self.check) if each.report] if self.check else []
 
     def solution(self):
         return model_of(self.exercise)
@@ -92,7 +100,8 @@ class KernelEvidence(Evidence):
         """Words of the mutant whose launch goes wrong in every respect like `replay`, of which this is the report.
 
         launch(grid, block, arguments): launches the learner's kernel and returns the report. A race tells little of
-        what led to it, so then the mutant must also go wrong like it in a launch of another size.
+        what led to it, so then the mutant must also go wrong like it in a launch of another size. What the check
+        launches besides, on other numbers, must go like it, too: two mistakes are often alike at one size.
         """
         solution = self.solution() if is_explaining() else None
         if solution is None or replay is None or not {problem.kind for problem in report.problems} <= MATCHED:
@@ -100,9 +109,8 @@ class KernelEvidence(Evidence):
         if races_in_shared(report):  # a model has no barriers
             return None
         seen = Seen(solution.names, replay.arguments[2:], replay.arrays, report)
-        launches = {id(each): each for each in (*self._sizes.values(), *self.replays)}.values()
-        earlier = [each for each in launches if each is not replay and each.arrays]  # which were right
-
+        earlier = [each for each in self.of_all_sizes() if each is not replay and each.arrays]  # which were right
+        fresh = self._seen_afresh(solution.names)
         other = _smaller(solution, replay, launch) if launch and seen.raced else None
         source = ast.unparse(solution.tree)
 
@@ -119,11 +127,20 @@ class KernelEvidence(Evidence):
 
         def fits(function):
             others = [(each, Seen(solution.names, each.arguments[2:], each.arrays)) for each in earlier]
-            others += [other] * (other is not None)
+            others += [*fresh, *[other] * (other is not None)]
             return _alike(function, replay, seen) and all(_alike(function, *each) for each in others)
 
         with np.errstate(all="ignore"):
             return first_mutant(solution, fits, likely)
+
+    def _seen_afresh(self, names) -> list[tuple]:
+        """[(replay, what was seen)] of launches on other numbers, with problems that a model can have."""
+        found = [(each, {problem.kind for problem in each.report.problems}) for each in self._afresh()]
+        return [
+            (each, Seen(names, each.arguments[2:], each.arrays, each.report if kinds else None))
+            for each, kinds in found
+            if kinds <= MATCHED and each.arrays
+        ]
 
 
 def _smaller(solution, replay, launch):

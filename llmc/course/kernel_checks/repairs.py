@@ -73,7 +73,7 @@ def _in_piece(each, piece, known):
             yield from of_operator(each, k, token)
         following = each.all[k + 1].text if k + 1 < len(each.all) else ""
         if token.kind == "name" and following == "(":
-            yield from _of_call(each, k)
+            yield from _of_call(each, k, known.reductions_at(piece.start))
         elif following == "[" and token.text in known.shared:
             yield from _own_place(each, k + 1)
     yield from _missing_component(each)
@@ -170,8 +170,8 @@ def _of_name(each, k, token, piece, known):
                 yield 1.3, *span, f"{reduction}({token.text})", token.text
 
 
-def _of_call(each, k):
-    """A call without the function, with two arguments exchanged, or with a factor outside of it."""
+def _of_call(each, k, reductions):
+    """A call without the function, with two arguments exchanged, with a factor outside of it, or a term of a sum."""
     opening, closing = k + 1, each.closing(k + 1)
     if closing <= opening + 1:
         return
@@ -187,9 +187,27 @@ def _of_call(each, k):
             first, last = each.piece(opening + 1, star - 1), each.piece(star + 1, closing - 1)
             yield 1, start, end, f"{each.all[k].text}({first}) * ({last})", whole
             yield 1, start, end, f"{each.all[k].text}({last}) * ({first})", whole
+        if each.all[k].text in reductions:
+            yield from _out_of_the_sum(each, k, opening, closing)
     elif len(commas) == 1:
         first, last = each.piece(opening + 1, commas[0] - 1), each.piece(commas[0] + 1, closing - 1)
         yield 2, start, end, f"{each.all[k].text}({last}, {first})", whole
+
+
+def _out_of_the_sum(each, k, opening, closing):
+    """`f(a + b)` as `f(a) + b`, and `f(a + b) / n` as `f(a) / n + b`: each lane adds b, and it belongs there once."""
+    start, last = each.all[k].start, each.term(k, True)
+    first = each.term(k, False)
+    for j in range(opening + 1, closing):
+        if each.all[j].text in ("+", "-") and each.is_binary(j) and depth(each, opening, j) == 1:
+            inside, more = each.piece(opening + 1, j - 1), each.piece(j, closing - 1)
+            factors = each.text[each.all[closing].end : each.all[last].end]
+            if first == k:
+                end = each.all[last].end
+                yield 1, start, end, f"{each.all[k].text}({inside}){factors} {more}", each.piece(k, last)
+            if first < k or factors:
+                end = each.all[closing].end
+                yield 1, start, end, f"({each.all[k].text}({inside}) {more})", each.piece(k, closing)
 
 
 def _own_place(each, opening):

@@ -9,6 +9,7 @@ import numpy as np
 
 from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.stoppable import TooLong
 from llmc.course.own_names import learners_names
 
 STRETCHED = (30, -30)  # times the numbers of the failing call
@@ -21,6 +22,7 @@ class Elsewhere:
     """The other calls. `replay` is the failing one, of `replays`; `pick` takes the wrong array from a call's outputs.
 
     whole: the solution's function. function: the learner's. rehearsed: makes calls of the solution on other numbers.
+    every_size: calls on other shapes count, too.
     """
 
     replays: list[Replay]
@@ -29,6 +31,7 @@ class Elsewhere:
     whole: Callable
     function: Callable
     rehearsed: Callable
+    every_size: bool = False
 
     def __post_init__(self):
         self.rights = {}  # {id of a call: what the solution gives in it}; without those where it stops
@@ -80,17 +83,22 @@ class Elsewhere:
         outputs = replay.run(changed), self.rights[id(replay)], replay.outputs
         if not partly and not self._possible(replay, outputs[0]):
             return False
-        if not all(self.pick.fits(each) for each in outputs):
+        if not self.every_size and not all(self.pick.fits(each) for each in outputs):
             return True
-        array, right, theirs = map(self.pick, outputs)
+        array, right, theirs = map(self.pick.anywhere, outputs)
+        if right is None or not array.shape == right.shape == theirs.shape:
+            return right is None
         error = max(_distance(array, right), _distance(theirs, right))
         return _near(array, theirs, share * error + _rounding(replay, right))
 
     def _same_afresh(self, replay, changed, partly) -> bool:
         """The same for a call on other numbers, where a second mistake may add to the error."""
-        with suppress(Exception):  # such a mistake cannot be made there: there is one sequence only, perhaps
+        try:
             return self._same_in(replay, changed, AFRESH, partly)
-        return True
+        except TooLong:
+            return False
+        except Exception:  # such a mistake cannot be made there: there is one sequence only, perhaps
+            return True
 
     def meet(self, ours, yours) -> bool:
         """Do the changed solution and the learner's changed function also give the same in all calls, and afresh?

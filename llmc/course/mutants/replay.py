@@ -18,6 +18,7 @@ class Replay:
     options: dict
     outputs: list | None = None
     arrays: list | None = None  # of a kernel: what its arguments were, written by the launch
+    report: object = None  # of a kernel: the emulator's, of the learner's launch
     buffers: list = field(default_factory=list)  # which arguments are buffers of the check, where that matters
     later: bool = False  # made long after the failing call: there may be other mistakes in it
 

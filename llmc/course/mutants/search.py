@@ -137,7 +137,8 @@ class Search:
     def explanation(self, function) -> Found | None:
         """Single changes first, of the solution, then of the learner's function; two mistakes come last."""
         whole = self.solution.function(self.deadline)  # before it is changed
-        self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed)
+        sizes = not self.solution.of_arrays  # of kernels
+        self.elsewhere = Elsewhere(self.replays, self.replay, self.pick, whole, function, self.rehearsed, sizes)
         with learners_names():
             answer = learners(function) if self.solution.of_arrays else None
         if answer is not None and self._made_by(answer):

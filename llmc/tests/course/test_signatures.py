@@ -175,3 +175,13 @@ def test_a_tail_that_may_be_right_by_chance_is_not_called_right():
     got = expected.copy()
     got[:128:3] += 1
     assert "fours" not in " ".join(narrowed(Case("out", got, expected), lanes=True, launch=(1, 32)))
+
+
+def test_where_an_array_is_wrong_is_said_only_if_it_holds_for_the_checks_bounds_too():
+    expected, got = np.array([0.9, 1.0, 1.1, 1.4, 300.0]), np.array([0.8999, 1.0, 1.0999, 1.3999, 50.0])
+    exact, refused = got != expected, np.arange(5) == 4
+
+    def told(wrong):
+        return " ".join(narrowed(Case("rstd", got, expected, rounding=1e-5, refused=wrong)))
+
+    assert "Along axis 0" not in told(exact) and "wrong only at index 4, the last" in told(refused)

@@ -36,6 +36,10 @@ __global__ void row_checked_by_a_break(float* out, const float* x, int n) {
         }
     }
 }
+__global__ void row_with_anothers_length(float* out, const float* x, int n, int K, int N) {
+    int row = threadIdx.x / N, c = threadIdx.x % N;
+    out[row * K + c] = x[0];
+}
 __global__ void row_with_a_wrong_length(float* out, const float* x, int n, int m) {
     int row = threadIdx.x / 16, c = threadIdx.x % 16;
     if (row >= n) return;
@@ -196,6 +200,15 @@ def test_a_step_that_fits_no_axis_is_named(module):
     assert (
         "Where `row` is 1 more, this index is 20 more; but in out, of shape (4, 16), the next row begins 16 numbers "
         "later. This thread has row = 3 and c = 4."
+    ) in text
+
+
+def test_another_argument_in_place_of_a_rows_length_is_named(module):
+    given = *TABLE, np.int32(4), np.int32(20), np.int32(16)
+    text = inspect(module[True].get_function("row_with_anothers_length"), (1,), (64,), given).problems[0].text
+    assert (
+        "This index multiplies by `K`, which is 20, but a row of out has 16 numbers: with `N` in its place, this is "
+        "row 3, column 4."
     ) in text
 
 

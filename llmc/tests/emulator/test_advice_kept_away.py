@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmc.cuda.emulator.findings.absences import lane_names
+from llmc.cuda.emulator.findings.absences import lane_names, what_keeps_threads_away
 from llmc.tests.emulator.marked import marked
 
 CODE = r"""
@@ -72,6 +72,23 @@ __global__ void two_sums(float* out, const float* x, int n) {
         first = warp_sum(v);  // @of-lane-0
     out[threadIdx.x] = first + warp_sum(v * v);  // @of-all
 }
+__global__ void a_sum_of_each_warps_sum(float* out, const float* x, int n) {
+    __shared__ float sums[2];
+    float v = warp_sum(x[threadIdx.x]);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
+    __syncthreads();
+    if (threadIdx.x < 2) {  // @a-lane-for-each-warp
+        out[threadIdx.x] = warp_sum(sums[threadIdx.x]);
+    }
+}
+__global__ void a_loop_with_a_bound_of_the_lanes_own(float* out, const float* x, int n) {
+    float v = 0.0f;
+    int lane = threadIdx.x, most = lane % 5 + 1;
+    for (int c = 0; c < most; c++) {  // @bound-of-its-own
+        v += warp_sum(x[c + lane]);
+    }
+    out[threadIdx.x] = v;
+}
 __global__ void shuffles_in_a_loop_and_behind_it(float* out, const float* x, int n) {
     float v = 0.0f;
     if (blockIdx.x > 0) return;
@@ -120,6 +137,23 @@ def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_no
     text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
     assert f"and the loop on line {at('rounds-differ')} keeps some lanes away" in text
     assert f"line {at('whole-warps-leave')}" not in text
+    assert "with numbers of its own (`c = threadIdx.x`)" in text and "with the same `c` in each of them" in text
+
+
+def test_lanes_with_another_bound_each_are_not_told_to_put_an_if_around_the_call():
+    text = advice_on_rounds("a_loop_with_a_bound_of_the_lanes_own", "bound-of-its-own")
+    assert "go through the loop equally often" in text and "but not around the call" in text
+
+
+def advice_on_rounds(kernel, mark):
+    code = CODE[: CODE.index(f"// @{mark}")]
+    return dict(what_keeps_threads_away(CODE, code.count("\n") + 2, lanes=True))[f"the loop on line {at(mark)}"]
+
+
+def test_lanes_that_made_an_earlier_call_and_ended_do_not_wait_there(report):
+    text = report("a_sum_of_each_warps_sum", 64, 64).problems[0].text
+    assert f"the `if` on line {at('a-lane-for-each-warp')} keeps some lanes away: let all lanes of the warp" in text
+    assert "wait for the others" not in text
 
 
 def test_a_call_that_only_some_lanes_make_is_named_with_the_one_where_the_others_wait(report):

@@ -90,6 +90,18 @@ def test_a_new_copy_between_the_same_barriers_as_a_read_of_the_old_one_is_named(
         run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
 
 
+def test_a_copy_for_a_later_turn_into_what_this_one_reads_is_named():
+    body = f"{START}{WAITS['cp.async'].replace('__pipeline_wait_prior(0);', '')}\n"
+    body += """for (int k = 0; k < 2; k++) {
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        __pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();
+        out[i] = s[i];
+    }"""
+    with pytest.raises(KernelError, match="then starts another copy into the place in s that line"):
+        run(body, True, 64, HEAD, x=X.copy(), out=np.zeros(64, np.float32))
+
+
 @pytest.mark.parametrize("second", ["__pipeline_memcpy_async(s + i, x + 63 - i, 4)", "s[i] = 0"])
 def test_a_thread_that_writes_where_its_own_copy_still_has_to_arrive_is_told_to_wait(second):
     body = f"{START}__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();\n{second};\n"

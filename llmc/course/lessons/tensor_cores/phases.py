@@ -14,12 +14,13 @@ from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.tensor_cores.places import NO_PHASE, ROLES
+from llmc.course.lessons.tensor_cores.rounds import ROUNDS, STAGES, by_rounds, in_rounds, row
 from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.errors import KernelError, NoCompiler, UserError
 
-STAGES, N, THREADS, WARP = 3, 128, 160, 32
+N, THREADS, WARP = 128, 160, 32
 CONSUMERS, BYTES = THREADS - WARP, 4 * N
-ROUNDS, MOST = 8, 120  # of the run that is noted; notes that a thread can take
+MOST = 120  # notes that a thread can take
 OPS = ("init", "arrive", "expect", "wait", "copy")
 THERE, USED = "there", "used"
 NOTED = f"""
@@ -110,7 +111,12 @@ def noted(code, kernel) -> list | None:
     if barriers is None or counts.max() == MOST:
         return None
     return [
-        [Note(OPS[op], line, barriers.get(place, ("another barrier", 0)), number) for op, line, place, number in rows]
+        [
+            Note(
+                OPS[op], line, barriers.get(place, ("another barrier", 0)), number % 2 if OPS[op] == "wait" else number
+            )
+            for op, line, place, number in rows
+        ]
         for rows in (notes[t, : counts[t]].tolist() for t in range(THREADS))
     ]
 
@@ -196,6 +202,9 @@ def _producer(mine) -> str | None:
         places = [(round % STAGES, right[round]) for round in range(skipped, ROUNDS)]
         if [(note.barrier[1], note.number) for note in waits] == places:
             return _late(mine, skipped)
+    still = "although consumers may still need what round {} has brought there"
+    if said := by_rounds("the producer", USED, in_rounds(mine, USED, "copy"), right, STAGES, still):
+        return said
     skipped = STAGES if len(waits) <= ROUNDS - STAGES else 0
     asked, due = [note.number for note in waits], right[skipped : skipped + len(waits)]
     if [note.barrier[1] for note in waits] != [round % STAGES for round in range(skipped, skipped + len(waits))]:
@@ -236,10 +245,14 @@ def _consumers(consumers) -> str | None:
             f"Only {_some(CONSUMERS - len(silent))} (thread {number + WARP} first) {_verb('wait', silent)} for "
             f"{THERE}, in line {waits[number][0].line}: every thread that reads must wait itself."
         )
-    for notes in waits:
+    early = "so it reads before the copy has brought anything"
+    for notes, each in zip(waits, consumers):
         asked = [(note.barrier[1], note.number) for note in notes]
         if asked == right:
             continue
+        parities = [parity for _, parity in right]
+        if said := by_rounds("a consumer", THERE, in_rounds(each, THERE, "arrive"), parities, 0, early):
+            return said
         if [stage for stage, _ in asked] != [stage for stage, _ in right[: len(asked)]]:
             return _of_stages("A consumer", THERE, notes, 0)
         if len(asked) == ROUNDS:
@@ -272,10 +285,10 @@ def _arrivals(consumers) -> str | None:
     for notes in arrivals:
         stages = [note.barrier[1] for note in notes]
         if stages != [round % STAGES for round in range(ROUNDS)]:
-            often = f"{len(stages)} times in {ROUNDS} rounds" if len(stages) != ROUNDS else f"of stages {_row(stages)}"
+            often = f"{len(stages)} times in {ROUNDS} rounds" if len(stages) != ROUNDS else f"of stages {row(stages)}"
             return (
                 f"A consumer arrives at {USED} {often} (line {line}): in each round it arrives once, at the barrier of "
-                f"the stage that it has just read, {_row(round % STAGES for round in range(ROUNDS))}."
+                f"the stage that it has just read, {row(round % STAGES for round in range(ROUNDS))}."
             )
     return None
 
@@ -286,15 +299,15 @@ def _parities(who, name, line, first, asked, due, why) -> str:
     return (
         f"In round {first + wrong}, {who} waits for parity {asked[wrong]} of {name}[{stage}] (line {line}), and it "
         f"should be {due[wrong]}.\n"
-        f"Parities that it waits for in rounds {first}, {first + 1}, {first + 2}, …: {_row(asked)}; right are "
-        f"{_row(due)}. {why}."
+        f"Parities that it waits for in rounds {first}, {first + 1}, {first + 2}, …: {row(asked)}; right are "
+        f"{row(due)}. {why}."
     )
 
 
 def _of_stages(who, name, waits, first) -> str:
     due = [round % STAGES for round in range(first, first + len(waits))]
-    stages = f"{name} of stages {_row(note.barrier[1] for note in waits)} in turn (line {waits[0].line})"
-    return f"{who} waits for {stages}, and the rounds' stages are {_row(due)}."
+    stages = f"{name} of stages {row(note.barrier[1] for note in waits)} in turn (line {waits[0].line})"
+    return f"{who} waits for {stages}, and the rounds' stages are {row(due)}."
 
 
 def _some(consumers) -> str:
@@ -304,7 +317,3 @@ def _some(consumers) -> str:
 def _verb(word, silent) -> str:
     """Of those who are not silent."""
     return f"{word}s" if len(silent) == CONSUMERS - 1 else word
-
-
-def _row(numbers) -> str:
-    return " ".join(map(str, numbers))

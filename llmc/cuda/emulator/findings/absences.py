@@ -24,22 +24,41 @@ LEAVES = re.compile(r"\b(return|break|continue)\b")
 LEAVE_TOGETHER, LANE = "the lanes of a warp must leave together, or all stay.", " Does it depend on the lane?"
 TOGETHER = LEAVE_TOGETHER + LANE
 STAY = "let all threads stay, and put an `if` around their work."
+ALL_CALL = (
+    "let all lanes of the warp make the call, those without a number of their own with one that changes nothing (0 in "
+    "a sum), and put only what is done with the result into an `if`."
+)
+BEGINS = re.compile(r"\bfor\s*\([^;=]*?(\w+)\s*=(?!=)\s*([^;]+?)\s*;")
 
 
-def what_keeps_threads_away(code, line, leave=STAY) -> list[tuple[str, str]]:
+def what_keeps_threads_away(code, line, lanes=False) -> list[tuple[str, str]]:
     """(what the text shows, what to do about it) for everything that may keep threads from this line.
 
-    leave: what to do about a `return`.
+    lanes: are they those of a warp, at a call that takes a number of each?
     """
     found = []
     if head := _branch(code, line):
-        found.append((f"the `if` on line {head}", "end the `if` before it, and begin another one after it."))
+        apart = ALL_CALL if lanes else "end the `if` before it, and begin another one after it."
+        found.append((f"the `if` on line {head}", apart))
     for head in _loops(code, line):
-        rounds = "let all threads go through the loop equally often, and put an `if` around what only some should do."
-        found.append((f"the loop on line {head}", rounds))
+        found.append((f"the loop on line {head}", _rounds(code, head, lanes)))
     for number, word in exits(code, line):
-        found.append((f"the `{word}` on line {number}", leave))
+        found.append((f"the `{word}` on line {number}", TOGETHER if lanes else STAY))
     return found
+
+
+def _rounds(code, head, lanes) -> str:
+    """What to do about a loop that some go through more often than others."""
+    first = BEGINS.search(statements(code).splitlines()[head - 1])
+    if lanes and first and lane_names(code) & {*NAME.findall(first[2])}:
+        begins = f"{first[1]} = {' '.join(first[2].split())}"
+        return (
+            f"each lane goes through it with numbers of its own (`{begins}`). If the call is meant in every turn, let "
+            f"the loop run over what all lanes work on together, with the same `{first[1]}` in each of them; if it is "
+            "meant for what the lanes have gathered, put it after the loop."
+        )
+    who, apart = ("lanes", ", but not around the call") if lanes else ("threads", "")
+    return f"let all {who} go through the loop equally often, and put an `if` around what only some should do{apart}."
 
 
 def barrier_divergence(found) -> str:
@@ -72,9 +91,10 @@ def inactive_lane(found) -> str:
         )
     calls = _calls(code, found.line, (*found.chains[0], 0, 0)[1])  # lanes that are ahead may be in another call of it
     for line in (found.line, *calls):
-        reasons |= what_keeps_threads_away(code, line, TOGETHER)
+        reasons |= what_keeps_threads_away(code, line, lanes=True)
     reasons = _of_lanes(code, reasons)
-    if met := _two_calls(code, calls, reasons):
+    ended = found.problem.detail == "read from an absent lane"  # so they wait nowhere
+    if met := "" if ended else _two_calls(code, calls, reasons):
         return f"{rule}. {met}"
     return _explained(rule, [*reasons.items()], "lanes", "a part of a warp")
 
@@ -92,12 +112,17 @@ def _two_calls(code, calls, reasons) -> str:
     (what, *others), branches = list(reasons) or [""], {line: _branch(code, line) for line in calls}
     inside = [line for line, head in branches.items() if what == f"the `if` on line {head}"]
     outside = [line for line in calls if line not in inside]
-    if others or len(inside) != 1 or not outside:
+    if others or len(inside) != 1:
         return ""
     (line,) = inside
+    later = [other for other in outside if other > line] or [
+        other for other in outside if loop_around(code, other, line)
+    ]
+    if not later:  # the others have made that call, and do not come to this one
+        return ""
     return (
         f"Line {line} makes the call in {what}, so only some lanes make it there; they wait for the others, which come "
-        f"to the call in line {outside[0] if outside[0] > line else outside[-1]}. Take the call out of the `if`."
+        f"to the call in line {later[0]}. Take the call out of the `if`."
     )
 
 

@@ -4,7 +4,7 @@ import math
 import re
 
 from llmc.cuda.emulator.findings.guards import NAME
-from llmc.cuda.emulator.findings.values import in_words
+from llmc.cuda.emulator.findings.values import in_words, scalars
 
 
 def step(index, name) -> int | None:
@@ -26,6 +26,36 @@ def strange_step(index) -> str:
             there = f"in {index.found.name}, of shape {array.shape}, {_next_ones(array)}"
             return f"Where `{name}` is 1 more, this index is {by} more; but {there}."
     return ""
+
+
+def another_stride(index) -> str:
+    """A sentence if the index is made with another argument in place of the length of a row; else "".
+
+    Then, what is multiplied by this argument is a row that the array has, and the rest is a place in a row.
+    """
+    array = index.found.array
+    if array.ndim != 2:
+        return ""
+    (rows, length), text = array.shape, index.expanded
+    own = [name for name, number in scalars(index.found.raw).items() if number == length]
+    if len(own) != 1 or re.search(rf"\b{own[0]}\b", text):
+        return ""
+    for name, number in _arguments(index).items():
+        if number == length or len(re.findall(rf"\b{name}\b", text)) != len(_factors(name, text)):
+            continue
+        row, rest = index.at(name, number + 1), index.at(name, 0)
+        row = None if row is None else row - index.number
+        if row is None or rest is None or row * number + rest != index.number or row >= rows or rest >= length:
+            continue
+        return (
+            f"This index multiplies by `{name}`, which is {number}, but a row of {index.found.name} has {length} "
+            f"numbers: with `{own[0]}` in its place, this is row {row}, column {rest}."
+        )
+    return ""
+
+
+def _factors(name, text) -> list[str]:
+    return re.findall(rf"\*\s*{name}\b|\b{name}\s*\*", text)
 
 
 def axis_left(index) -> tuple[list[str], str]:

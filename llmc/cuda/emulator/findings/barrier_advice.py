@@ -46,7 +46,7 @@ def place_of_barrier(found, barrier) -> Place | None:
 
 
 def _placed(found, barrier) -> tuple[Place | None, str]:
-    code, (here, there, calls) = found.raw.code, _positions(found)
+    code, (here, there, calls) = found.raw.code, lines_in_one_function(found)
     if not here or not there:
         return None, f"Put `{barrier}` between the two accesses, {reached(barrier)}.{_read_on(found)}"
     if here == there:
@@ -107,7 +107,7 @@ def _or_earlier(found, second) -> str:
     return f" Or should line {second} still see the old value? Then read it before line {min(found.line, found.line2)}."
 
 
-def _positions(found) -> tuple[int, int, tuple[int, ...]]:
+def lines_in_one_function(found) -> tuple[int, int, tuple[int, ...]]:
     """The lines of both parties in the function that holds both, and the lines that called that function."""
     here, there = found.chains[0][::-1], found.chains2[0][::-1]  # the kernel's own line first
     for depth, (line, line2) in enumerate(zip(here, there)):

@@ -6,7 +6,10 @@ its helpers around cp.async, or those of the interface that it uses.
 
 import re
 
+from llmc.cuda.emulator.compiling.text import statements
+from llmc.cuda.emulator.findings.barrier_advice import lines_in_one_function
 from llmc.cuda.emulator.findings.hopper import copy_race_advice
+from llmc.cuda.emulator.findings.loops import BLOCK_BARRIER, loop_around
 
 INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
     ("__pipeline_memcpy_async", "__pipeline_commit()", "__pipeline_wait_prior(0)"),
@@ -35,6 +38,8 @@ def copy_race(found) -> str:
             "use another place. A ring of stages needs one more than there may be copies under way."
         )
     left = re.fullmatch(r"left by wait (\d+)", problem.detail)
+    if problem.detail == "over" and (said := _into_what_is_read(found)):
+        return said
     if problem.detail == "over" and not own:
         return (
             "Between the same two barriers the other thread asks for a new copy into this place, which held a number "
@@ -56,6 +61,29 @@ def copy_race(found) -> str:
     return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}."
 
 
+def _into_what_is_read(found) -> str:
+    """A sentence if a loop waits and meets, then asks for this copy, and only then reads; else ""."""
+    read, copied, _ = lines_in_one_function(found)
+    loop = loop_around(found.raw.code, copied, read) if 0 < copied < read else None
+    if not loop or not found.problem.array:
+        return ""
+    texts = statements(found.raw.code).splitlines()
+    waits = re.compile("|".join([WAITS.pattern, *(rf"\b{name}\b" for name in _helpers(found.raw.code, WAITS))]))
+
+    def last(pattern, first, end):
+        return next((number for number in range(end - 1, first - 1, -1) if pattern.search(texts[number - 1])), 0)
+
+    waited, met = (last(pattern, loop[0], copied) for pattern in (waits, BLOCK_BARRIER))
+    if not waited or not met or last(waits, copied + 1, read):
+        return ""
+    array = found.problem.array
+    return (
+        f"The wait (line {waited}) and the barrier (line {met}) are for what has been copied before. Line {copied} "
+        f"then starts another copy into the place in {array} that line {read} is about to read: a copy for a later "
+        f"turn belongs into another part of {array}, and one for this turn must be waited for behind line {copied}."
+    )
+
+
 def _left(code, batches, wait) -> str:
     """The last wait let this copy's batch go on."""
     texts = set(re.findall(rf"\w*wait\w*\s*(?:<\s*{batches}\s*>\s*\(\s*\)|\(\s*{batches}\s*\))", code))
@@ -69,5 +97,8 @@ def _left(code, batches, wait) -> str:
 
 def _named(code, pattern, otherwise) -> str:
     """The kernel's own helper that does what the pattern finds, or else this."""
-    helpers = (name for name, body in HELPER.findall(code) if pattern.search(body))
-    return f"`{next(helpers, otherwise)}`"
+    return f"`{next(iter(_helpers(code, pattern)), otherwise)}`"
+
+
+def _helpers(code, pattern) -> list[str]:
+    return [name for name, body in HELPER.findall(code) if pattern.search(body)]

@@ -3,7 +3,7 @@
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.axes import axis_left, strange_step
+from llmc.cuda.emulator.findings.axes import another_stride, axis_left, strange_step
 from llmc.cuda.emulator.findings.guards import check_above, computed_from, conditions_around
 from llmc.cuda.emulator.findings.values import NAME, in_words, indices_on
 
@@ -17,7 +17,7 @@ def what_limits(found, index) -> str:
 
 
 def _with_values(index) -> str:
-    if strange := strange_step(index):
+    if strange := another_stride(index) or strange_step(index):
         return strange
     beyond, left = axis_left(index)
     if left and not beyond:

@@ -32,6 +32,7 @@ BEFORE_A_COPY = (
 )
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
+LOOKED_UP = re.compile(r"\b(?:int|unsigned|size_t)\s+(?:[^;(]*,\s*)?(\w+)\s*=\s*(\w+\s*\[[^;,=]*\])\s*[;,]")
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
 
 
@@ -74,6 +75,8 @@ def _between_blocks(found) -> str:
     if _leaves_others_empty(found):
         return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
+        if looked_up := _looked_up(found):
+            return looked_up
         return (
             "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
             "and how far they step; if several threads must add to it, use atomicAdd."
@@ -90,6 +93,24 @@ def _between_blocks(found) -> str:
         )
     return (
         f"{OTHER_BLOCKS}: use atomicAdd, give each block elements of its own, or do the second step in another launch."
+    )
+
+
+def _looked_up(found) -> str:
+    """A sentence if threads of the same number in two blocks meet where the place depends on what they have read."""
+    problem, lines = found.problem, mask(found.raw.code).splitlines()
+    if problem.thread != problem.thread2:
+        return ""
+    text, _ = function_around(lines, found.line)
+    made = needed(re.split(r"[-+*/]?=(?!=)", lines[found.line - 1])[0], text)
+    read = [(name, value) for name, value in LOOKED_UP.findall(text) if name in made]
+    if len(read) != 1:
+        return ""
+    ((name, value),) = read
+    number = next(k for k, line in enumerate(lines, 1) if re.search(rf"\b{name}\s*=\s*{re.escape(value)}", line))
+    return (
+        f"The two blocks write the same place. It depends on `{name}`: line {number} looks it up, in `{value}`. Does "
+        "it look where it should, so that no two blocks find the same there? If they may, let them add by atomicAdd."
     )
 
 

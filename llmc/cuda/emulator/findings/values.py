@@ -48,7 +48,7 @@ def of_the_launch(found, second=False) -> dict:
     if thread is None or block is None:
         return {}
     text, _ = function_around(code.splitlines(), found.line2 if second else found.line)
-    body, given = text.partition("{")[2], _arguments(found.raw) if "__global__" in text.partition("(")[0] else {}
+    body, given = text.partition("{")[2], scalars(found.raw) if "__global__" in text.partition("(")[0] else {}
     constants = {name: int(number) for name, number in CONSTANT.findall(code)}
     unchanged = {name: number for name, number in given.items() if not _changes(name, body)}
     return _places(found.raw, thread, block) | unchanged | constants
@@ -122,7 +122,8 @@ def _places(raw, thread, block) -> dict:
     return {f"{name}_{axis}": int(n) for name, size in sizes for axis, n in zip("xyz", size)}
 
 
-def _arguments(raw) -> dict:
+def scalars(raw) -> dict:
+    """{name: value} of the whole numbers among the arguments."""
     return {
         argument.name: int.from_bytes(argument.packed, "little", signed=True)
         for argument in raw.arguments
