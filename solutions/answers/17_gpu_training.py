@@ -909,3 +909,126 @@ def train_with_all_forward_passes_first(model, batches, lr, max_norm):
         model.clip(max_norm)
         model.update(lr)
     return [float(x) for x in losses], [float(x) for x in norms]
+
+
+# ------------------------------------------------------------------- the division of work, the gate, what is clipped
+
+BY_HAND = """
+    const int answer = targets[row];
+    float best = -3.4e38f, sum = 0.0f, z_answer = 0.0f;
+    for (int v = lane; v < V; v += 32) {
+        const float z = logits[v];
+        if (v == answer) z_answer = z;
+        if (z > best) {
+            sum = sum * expf(best - z) + 1.0f;
+            best = z;
+        } else {
+            sum += expf(z - best);
+        }
+    }
+    const float all = warp_max(best);
+    sum = warp_sum(sum * expf(best - all)), z_answer = warp_sum(z_answer);
+    const float loss = logf(sum) + all - z_answer;
+    if (lane == 0) losses[row] = loss;
+    for (int v = lane; v < Vp; v += 32) {
+        float g = 0.0f;
+        if (v < V) g = expf(logits[v] - all) / sum;
+        if (v == answer) g -= 1.0f;
+        logits[v] = dloss * g;
+    }
+"""
+
+
+@right("classifier_kernel")
+def classifier_that_adds_up_the_targets_logit(code):
+    return holes(code, BY_HAND)
+
+
+@wrong("classifier_kernel", says="from which the target's logit is subtracted only where target % 32 is 0")
+def classifier_whose_lane_0_lacks_the_target(code):
+    return holes(code, replaced(BY_HAND, ", z_answer = warp_sum(z_answer)", ""))
+
+
+@wrong("classifier_kernel", says="exp(z - loss) for p: the loss has the target's logit taken off")
+def classifier_with_p_from_the_loss(code):
+    return holes(code, replaced(BY_HAND, "expf(logits[v] - all) / sum", "expf(logits[v] - loss)"))
+
+
+@wrong("classifier_kernel", says="the lanes' totals added up as they are: each is relative to its lane's own maximum")
+def classifier_with_totals_of_other_maxima(code):
+    return holes(code, replaced(BY_HAND, "warp_sum(sum * expf(best - all))", "warp_sum(sum)"))
+
+
+@wrong("classifier_kernel", says="multiplied by exp(the row's maximum - the lane's): it is the other way round")
+def classifier_that_scales_upside_down(code):
+    return holes(code, replaced(BY_HAND, "expf(best - all)", "expf(all - best)"))
+
+
+@wrong("classifier_kernel", says="the reference added to the logits: write it over them")
+def classifier_that_adds_to_the_logits(code):
+    return holes(code, replaced(BY_HAND, "logits[v] = dloss * g", "logits[v] += dloss * g"))
+
+
+@wrong("classifier_kernel", says="with y = 1 at every logit of the target's lane")
+def classifier_with_a_target_for_each_turn(code):
+    return replaced(code, "float y = v == target ?", "float y = lane == target % 32 ?")
+
+
+@wrong("gelu_again", says="with (1 - g²) / 2 in place of 2 g (1 - g): that is of tanh(u)")
+def again_with_the_slope_of_tanh(code):
+    return replaced(
+        code,
+        "return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);",
+        "float dg = 0.5f * (1.0f - g * g) * inner_slope(x);\n    return g + x * dg;",
+    )
+
+
+@wrong("gelu_again", says="d equals the reference with 2 g in place of 2 g (1 - g): 1 - g is missing")
+def again_without_the_closed_gate(code):
+    return replaced(code, "2.0f * x * g * (1.0f - g)", "2.0f * x * g")
+
+
+@wrong("gelu_again", says="gelu_out equals dout · gate: GELU is of x alone")
+def again_with_d_in_the_output(code):
+    return replaced(
+        re.sub(r"v\.(\w) \* gate", r"e.\1 * gate", code), "gelu_out[k] = x[k] * gate", "gelu_out[k] = d[k] * gate"
+    )
+
+
+@wrong("adamw_replayed", says="factor · grads² in place of (factor · grads)²: v is of the clipped gradient")
+def adamw_with_a_factor_that_is_not_squared(code):
+    return replaced(
+        code,
+        "if (size > max_norm) g *= max_norm / (size + 1e-6f);",
+        "float factor = size > max_norm ? max_norm / (size + 1e-6f) : 1.0f;",
+        "(g - m[i])",
+        "(factor * g - m[i])",
+        "(g * g - v[i])",
+        "(factor * g * g - v[i])",
+    )
+
+
+@wrong("adamw_replayed", says="each gradient cut off at ± max_norm: multiply all by one factor")
+def adamw_that_clips_by_value(code):
+    return replaced(
+        code,
+        "if (size > max_norm) g *= max_norm / (size + 1e-6f);",
+        "g = fminf(fmaxf(g, -max_norm), max_norm);",
+    )
+
+
+@wrong("adamw_replayed", says="the step of gradients that are 0: read the gradient before you clear it")
+def adamw_that_clears_first(code):
+    first = "    float g = grads[i], size = *norm, rate = *lr;\n"
+    return replaced(code, first + "    grads[i] = 0.0f;\n", "    grads[i] = 0.0f;\n" + first)
+
+
+@wrong("adamw_replayed", says="the decayed params: with such a norm, only the gradients change")
+def adamw_that_always_decays(code):
+    return replaced(
+        code,
+        "    if (!isfinite(size)) return;",
+        "    params[i] *= 1.0f - rate * weight_decay;\n    if (!isfinite(size)) return;",
+        "(1.0f - rate * weight_decay) * params[i] - rate",
+        "params[i] - rate",
+    )

@@ -786,3 +786,80 @@ def the_producer_waits_in_every_other_round(code):
 @wrong("ring_of_stages", says="in round 0, a consumer does not wait for there[0], so it reads before the copy has")
 def consumers_begin_at_once(code):
     return replaced(code, "            wait(&there", "            if (round > 0) wait(&there")
+
+
+# --------------------------------------------------------------------- which lanes meet, and which sums shrink by what
+
+ROW_MEETS = """
+        higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, 1));
+        higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, 2));
+"""
+ROW_ADDS = """
+        whole = total[n] + __shfl_xor_sync(ALL, total[n], 1);
+        whole += __shfl_xor_sync(ALL, whole, 2);
+"""
+ROW_SHRINKS = "for (int i = 0; i < 2; i++) sums[2 * n + i] *= shrink;"
+
+
+@wrong("softmax_in_fragments", says="a maximum over all 32 lanes, which hold eight rows: four lanes share a row")
+def maxima_of_the_warp(code):
+    loop = "for (int gap = 16; gap > 0; gap /= 2) higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, gap));"
+    return replaced(code, ROW_MEETS, f"\n        {loop}\n")
+
+
+@wrong("softmax_in_fragments", says="totals of all 32 lanes, which hold eight rows: four lanes share a row")
+def totals_of_the_warp(code):
+    loop = "for (int gap = 16; gap > 0; gap /= 2) whole += __shfl_xor_sync(ALL, whole, gap);"
+    return replaced(code, ROW_ADDS, f"\n        whole = total[n];\n        {loop}\n")
+
+
+@wrong("softmax_in_fragments", says="a total of three of the four lanes of a row")
+def totals_of_three_lanes(code):
+    three = "total[n] + __shfl_xor_sync(ALL, total[n], 1) + __shfl_xor_sync(ALL, total[n], 2)"
+    return replaced(code, ROW_ADDS, f"\n        whole = {three};\n")
+
+
+@wrong("softmax_in_fragments", says="each lane's maximum made with the lanes after it (__shfl_down_sync)")
+def maxima_from_the_lanes_after(code):
+    return replaced(code, ROW_MEETS, ROW_MEETS.replace("xor", "down"))
+
+
+@wrong("softmax_in_fragments", says="the result with sums[2 * n] shrunk, and sums[2 * n + 1] not")
+def one_of_two_sums_shrinks(code):
+    return replaced(code, ROW_SHRINKS, "sums[2 * n] *= shrink;")
+
+
+@wrong("softmax_in_fragments", says="the result with all four sums shrunk for each row")
+def all_sums_shrink_for_each_row(code):
+    return replaced(code, ROW_SHRINKS, "for (int i = 0; i < 4; i++) sums[i] *= shrink;")
+
+
+@wrong("softmax_in_fragments", says="a total of the first of each two columns alone, without scores[i][2 * n + 1]")
+def totals_of_every_second_column(code):
+    return replaced(code, "            total[n] += score;", "            if (i % 2 == 0) total[n] += score;")
+
+
+@wrong("mma_by_hand", says="with row lane % 4 and k = lane / 4 * 2 in a: they are exchanged")
+def rows_and_pairs_of_a_exchanged(code):
+    return replaced(code, "(m0 + lane / 4) * K + k0 + lane % 4 * 2", "(m0 + lane % 4) * K + k0 + lane / 4 * 2")
+
+
+@wrong("mma_by_hand", says="written as if it were (N, M): row m, column n is at m * N + n")
+def a_result_written_by_columns(code):
+    code = replaced(code, "(m0 + lane / 4) * N + n0 + lane % 4 * 2", "(n0 + lane % 4 * 2) * M + m0 + lane / 4")
+    return replaced(code, "place[8 * N + 1]", "place[M + 8]", "place[8 * N]", "place[8]", "place[1]", "place[M]")
+
+
+@wrong("swizzle", says="with groups 0 to 3 of each line also for its groups 4 to 7: the group is square % 8")
+def groups_by_lanes(code):
+    return replaced(code, "place(line, square % 8)", "place(line, lane / 8)")
+
+
+@wrong("swizzle", says="with place of the square's row, square / 8, in place of the line")
+def a_place_of_the_squares_row(code):
+    return replaced(code, "place(line, square % 8)", "place(square / 8, square % 8)")
+
+
+@wrong("swizzle", says="the first eight lines of each tile for all of them: lines begin at square / 8 * 8")
+def lines_of_the_first_squares(code):
+    return replaced(code, "line = square / 8 * 8 + lane % 8", "line = lane % 8")

@@ -1009,3 +1009,123 @@ def norm_with_eps_from_each_lane(code):
 @wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares) / C + 1e-5f)` in place of")
 def norm_with_eps_in_the_sum_of_squares(code):
     return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares + 1e-5f) / C);")
+
+
+# ------------------------------------------------------------ where eps is added, which eight v holds, whose bits count
+
+NEAREST_16 = """
+    unsigned words[4];
+    for (int k = 0; k < 4; k++) words[k] = nearest(v[2 * k]).bits | (unsigned)nearest(v[2 * k + 1]).bits << 16;
+    *(uint4*)p = make_uint4(words[0], words[1], words[2], words[3]);
+"""
+ALL_TURNS = """
+    float v[4][8] = {}, weight[8], bias[8], total = 0.0f, squares = 0.0f;
+    const int turns = (C + 255) / 256;
+    for (int k = 0; k < turns; k++) {
+        if (256 * k + 8 * lane < C) load(v[k], x + 256 * k + 8 * lane);
+        for (int e = 0; e < 8; e++) total += v[k][e];
+    }
+    const float middle = warp_sum(total) / C;
+    for (int k = 0; k < turns; k++) {
+        if (256 * k + 8 * lane >= C) break;
+        for (int e = 0; e < 8; e++) squares += (v[k][e] - middle) * (v[k][e] - middle);
+    }
+    const float scale = rsqrtf(warp_sum(squares) / C + 1e-5f);
+    if (lane == 0) mean[row] = middle, rstd[row] = scale;
+    for (int k = 0; k < turns; k++) {
+        const int c = 256 * k + 8 * lane;
+        if (c >= C) break;
+        load(weight, w + c), load(bias, b + c);
+        for (int e = 0; e < 8; e++) v[k][e] = (v[k][e] - middle) * scale * weight[e] + bias[e];
+        store(out + c, v[k]);
+    }
+"""
+
+
+@right("layernorm_bf16")
+def norm_with_four_eights_a_lane(code):
+    return holes(code, NEAREST_16, ALL_TURNS)
+
+
+@wrong("layernorm_bf16", says="(0 - mean)² for numbers behind the row's end, as if it had 256: leave them out")
+def norm_that_counts_absent_channels(code):
+    return holes(code, NEAREST_16, replaced(ALL_TURNS, "        if (256 * k + 8 * lane >= C) break;\n", ""))
+
+
+@wrong("layernorm_bf16", says="eps added 32 times: once in each lane, before warp_sum")
+def norm_with_eps_in_each_lane(code):
+    return replaced(code, "rsqrtf(warp_sum(squares) / C + 1e-5f)", "rsqrtf(warp_sum(squares / C + 1e-5f))")
+
+
+@wrong("layernorm_bf16", says="eps / C: eps is added to the sum of squares")
+def norm_with_eps_before_the_division(code):
+    return replaced(code, "warp_sum(squares) / C + 1e-5f", "(warp_sum(squares) + 1e-5f) / C")
+
+
+@wrong("layernorm_bf16", says="the mean subtracted twice: is it taken from v where v has x - mean already?")
+def norm_that_subtracts_twice(code):
+    squares = "squares += (v[e] - m) * (v[e] - m)"
+    return replaced(code, squares, "v[e] -= m, squares += v[e] * v[e]", "load(v, x + c), load(weight", "load(weight")
+
+
+@wrong("layernorm_bf16", says="a lane's next eight is made from what v holds already: load x again for each")
+def norm_that_loads_x_twice_only(code):
+    return replaced(code, "load(v, x + c), load(weight", "load(weight")
+
+
+@wrong("layernorm_bf16", says="the upper half of each word cut off after 16 bits: round it to the nearest")
+def norm_that_cuts_off_every_second(code):
+    return replaced(code, "(unsigned)nearest(v[2 * k + 1]).bits << 16", "(__float_as_uint(v[2 * k + 1]) & 0xffff0000)")
+
+
+WIDENED = "float low = widen({(unsigned short)(word & 0xffff)}), high = widen({(unsigned short)(word >> 16)});"
+
+
+@right("gelu_bf16")
+def gelu_that_clears_the_lower_half(code):
+    return replaced(
+        code, WIDENED, "float low = __uint_as_float(word << 16), high = __uint_as_float(word & 0xffff0000);"
+    )
+
+
+@wrong("gelu_bf16", says="the whole word taken for its upper half: clear the lower 16 bits")
+def gelu_of_a_word_as_it_lies(code):
+    return replaced(code, WIDENED, "float low = __uint_as_float(word << 16), high = __uint_as_float(word);")
+
+
+@wrong("gelu_bf16", says="every first of two is 0: is a word's lower half shifted up by 16 bits to a float?")
+def gelu_of_a_lower_half_in_its_place(code):
+    return replaced(
+        code, WIDENED, "float low = __uint_as_float(word & 0xffff), high = __uint_as_float(word & 0xffff0000);"
+    )
+
+
+@wrong("gelu_bf16", says="the upper half of each word copied from x")
+def gelu_of_the_lower_half_alone(code):
+    return replaced(code, "(unsigned)nearest(high * gate(high)).bits << 16", "(word & 0xffff0000)")
+
+
+ROUNDED = "(__float_as_uint(p) + (random_bits(key, i) & 0xffff)) >> 16"
+
+
+@wrong("adamw_bf16", says="the reference with the factor applied twice")
+def adamw_with_the_factor_twice(code):
+    return replaced(code, "g = factor * widen", "g = factor * factor * widen")
+
+
+@wrong("adamw_bf16", says="0 everywhere: the upper half of __float_as_uint(p) + random is wanted")
+def adamw_that_masks_and_does_not_shift(code):
+    return replaced(code, ROUNDED, ROUNDED.replace(">> 16", "& 0xffff0000"))
+
+
+@wrong("adamw_bf16", says="rounded up where lower < random: that is likely where lower is small")
+def adamw_that_compares_the_wrong_way(code):
+    lower = "(__float_as_uint(p) & 0xffff) < (random_bits(key, i) & 0xffff)"
+    return replaced(code, ROUNDED, f"(__float_as_uint(p) >> 16) + ({lower})")
+
+
+@wrong(
+    "adamw_bf16", says="but not always the one that the lower 16 of the random bits for its key and its place choose"
+)
+def adamw_with_another_key(code):
+    return replaced(code, "random_bits(key, i)", "random_bits(key + t, i)")

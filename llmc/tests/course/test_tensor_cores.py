@@ -143,7 +143,8 @@ def test_lanes_compute_the_softmax(growth):
 
 
 def test_mistakes_of_lanes_are_told_apart():
-    scores, values = RNG.normal(0, 2, (1, 16, 48)), halves(1, 48, 8)
+    slopes = np.linspace(0.4, -0.4, 16)[:, None] * np.arange(48)  # some rows lie far below others
+    scores, values = RNG.normal(0, 2, (3, 16, 48)) + slopes, halves(3, 48, 8)
     different(softening.mistakes(scores, values), softening.attend(scores, values).astype(np.float32))
 
 

@@ -13,7 +13,7 @@ from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.fast_on_cpu.fused import relocated
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.gpu_training.places import CLASSIFIER, GELU, PADDING, REPLAY
-from llmc.course.lessons.reductions.lanes import telling
+from llmc.course.lessons.reductions.lanes import LOWEST, back, by_lane, never_rescaled, telling
 
 # ---------------------------------------------------------------------------------------------------- the classifier
 
@@ -39,25 +39,86 @@ def classifier_mistakes(z, targets, dloss, V) -> dict:
     right = classified(z, targets, dloss, V)
     with np.errstate(all="ignore"):
         known = softmax_crossentropy.classifier_mistakes(z[None], targets[None], dloss, V)
+        more = _mistakes_of_lanes(z[:, :V].astype(np.float64), targets, dloss, right)
     known = {
         name: {said: (array[0], CLASSIFIER) for said, (array, _) in wrong.items()} for name, wrong in known.items()
     }
-    z64, rows = z[:, :V].astype(np.float64), np.arange(len(z))
-    top = z64.max(axis=1)  # (N,)
-    total = np.exp(z64 - top[:, None]).sum(axis=1)  # (N,)
-    at = z64[rows, targets]  # (N,)
-    known["losses"] |= {
-        "the gradient of the target's logit subtracted: the logit was read after it had been overwritten": (
-            np.log(total) + top - right.dlogits[rows, targets].astype(np.float64),
-            CLASSIFIER,
-        ),
-        "log(total) + top: the target's logit is missing": (np.log(total) + top, CLASSIFIER),
-        "total + top - logit: the logarithm is missing": (total + top - at, CLASSIFIER),
-        "the reference with its sign turned": (at - top - np.log(total), CLASSIFIER),
+    return {
+        name: telling(known[name] | {said: (array, CLASSIFIER) for said, array in more[name].items()}, wanted)
+        for name, wanted in (("losses", right.losses), ("dlogits", right.dlogits[:, :V]))
     }
-    found = {"losses": telling(known["losses"], right.losses), "dlogits": {}}
-    found["dlogits"] = telling(known["dlogits"], right.dlogits[:, :V])
-    return found
+
+
+def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
+    """{"losses": {sentence: (N,)}, "dlogits": {sentence: (N, V)}} of a warp for each row of z (N, V), float64."""
+    V, rows = z.shape[1], np.arange(len(z))
+    top, at = z.max(axis=1), z[rows, targets]  # (N,) each
+    e = np.exp(z - top[:, None])  # (N, V)
+    total = e.sum(axis=1)  # (N,)
+    own = by_lane(z, LOWEST).max(axis=1)  # (N, 32): each lane's maximum
+    sums = by_lane(e, 0).sum(axis=1)  # (N, 32): each lane's total, of exp(z - top)
+    apart = (sums * np.exp(np.minimum(top[:, None] - own, 700))).sum(axis=1)  # (N,)
+    turned = (sums * np.exp(2 * np.minimum(top[:, None] - own, 300))).sum(axis=1)  # (N,)
+    late = (never_rescaled(z) * np.exp(own - top[:, None])).sum(axis=1)  # (N,)
+    totals = {
+        "the lanes' totals added up as they are: each is relative to its lane's own maximum, so multiply it by exp(its "
+        "maximum - the row's) first": apart,
+        "the lanes' totals multiplied by exp(the row's maximum - the lane's): it is the other way round": turned,
+        "a lane's total not adjusted when its maximum grows: multiply it by exp(old maximum - new maximum)": late,
+        "each lane's first logit counted twice": total + e[:, :32].sum(axis=1),
+        "the row's last logit left out of the sum": total - e[:, -1],
+        "powers of 2 in place of powers of e (exp2f) in the sum": np.exp2(z - top[:, None]).sum(axis=1),
+    }
+    losses = {
+        "the gradient of the target's logit subtracted: the logit was read after it had been overwritten": (
+            np.log(total) + top - right.dlogits[rows, targets].astype(np.float64)
+        ),
+        "log(total) + top: the target's logit is missing": np.log(total) + top,
+        "log(total) + top, from which the target's logit is subtracted only where target % 32 is 0: if lane 0 "
+        "writes, does it know the logit where another lane meets the target?": (
+            np.log(total) + top - np.where(targets % 32 == 0, at, 0)
+        ),
+        "total + top - logit: the logarithm is missing": total + top - at,
+        "log(total) - top - logit: add the maximum": np.log(total) - top - at,
+        "top - logit: log(total) is missing": top - at,
+        "the reference with its sign turned": at - top - np.log(total),
+        "the reference with lane 0's own maximum in place of the row's": np.log(total) + own[:, 0] - at,
+        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: each total is "
+        "relative to another maximum": np.log(apart) + own[:, 0] - at,
+        "the loss among lane 0's logits alone, 0, 32, 64, …: add up the totals of all lanes": (
+            np.log(np.maximum(sums[:, 0], 1e-300)) + top - at
+        ),
+    }
+    p, y = e / total[:, None], np.arange(V) == targets[:, None]  # (N, V) each
+    loss = (np.log(total) + top - at)[:, None]  # (N, 1)
+    of_lane, its_own = back(sums, V), back(own, V)  # (N, V) each: of the lane that has this logit
+    fall = its_own - top[:, None]  # (N, V)
+    probabilities = {
+        "exp(z - loss) for p: the loss has the target's logit taken off, so subtract log(total) + top": np.exp(
+            np.minimum(z - loss, 700)
+        ),
+        "exp(z) / total for p: subtract the maximum, too": np.exp(z) / total[:, None],
+        "exp(z - top) / log(total) for p: divide by the total itself": e / np.log(total)[:, None],
+        "the lane's own maximum in place of the row's in exp(z - top)": np.exp(z - its_own) / total[:, None],
+        "the softmax among each lane's own logits: divide by the total of all lanes": e / of_lane,
+        "each lane's own total, of its own maximum, under exp(z - top)": e / of_lane * np.exp(fall),
+        "powers of 2 (exp2f) in p, above the total of powers of e": np.exp2(z - top[:, None]) / total[:, None],
+        "p · (1 - p) for p: the gradient of softmax and logarithm together is p - y": p * (1 - p),
+    }
+    probabilities |= {said: e / each[:, None] for said, each in totals.items()}
+    lanes = (np.arange(V) - targets[:, None]) % 32 == 0  # (N, V)
+    dlogits = {f"the reference with {said}": dloss * (each - y) for said, each in probabilities.items()} | {
+        "the reference added to the logits: write it over them": z + dloss * (p - y),
+        "the reference times the loss of its row: dloss is the only factor": dloss * (p - y) * loss,
+        "the reference with y = 1 at every logit of the target's lane: y is 1 where v is the target": (
+            dloss * (p - lanes)
+        ),
+        "the reference with y = 1 at every logit of lane number `target`: y is 1 where v is the target": (
+            dloss * (p - (np.arange(V) % 32 == targets[:, None]))
+        ),
+    }
+    losses |= {f"the reference with {said}": np.log(each) + top - at for said, each in totals.items()}
+    return {"losses": losses, "dlogits": dlogits}
 
 
 def padding_mistakes(z, V) -> dict:
@@ -85,18 +146,24 @@ def gelu_mistakes(d, x, out, after) -> dict:
     right = gelu_again(d, x)
     with np.errstate(all="ignore"):
         wrong = {"out": relocated(gelu.forward_mistakes(x), GELU), "d": relocated(gelu.backward_mistakes(d, x), GELU)}
-    wrong["d"] |= {
-        "GELU(x) · d: multiply by the slope": (d.astype(np.float64) * right.out, GELU),
-        "dout · GELU'(GELU(x)): the slope is that of GELU at x, not at its output": (_with_slope(d, right.out), GELU),
-        "the reference with the gate g taken for tanh(u): g is (1 + tanh(u)) / 2, so tanh(u) is 2g - 1": (
-            _with_gate(d, x),
-            GELU,
-        ),
-        "the reference with 2 missing in front of g (1 - g)": (_with_slope(d, x, 1.0), GELU),
-        "the reference with 4 g (1 - g) in place of 2 g (1 - g)": (_with_slope(d, x, 4.0), GELU),
-    }
+        wrong["d"] |= {
+            "GELU(x) · d: multiply by the slope": (d.astype(np.float64) * right.out, GELU),
+            "dout · GELU'(GELU(x)): the slope is that of GELU at x, not at its output": (
+                d * gelu.slope(right.out),
+                GELU,
+            ),
+            "dout · GELU'(dout): the slope is that of GELU at x": (gelu.backward(d, d), GELU),
+            "dout / GELU'(x): multiply by the slope": (d / gelu.slope(x), GELU),
+            **{said: (d * slope, GELU) for said, slope in _wrong_slopes(x).items()},
+        }
+        wrong["out"] |= {
+            "dout · gate: GELU is of x alone": (d * _gated(x)[1], GELU),
+            "GELU(dout): it is of x": (gelu.forward(d), GELU),
+            "GELU'(x): gelu_out gets GELU itself": (gelu.slope(x), GELU),
+        }
     known = {name: telling(wrong[name], getattr(right, name)) for name in wrong}
     known = {name: known[name] | _in_a_part(known[name], getattr(right, name)) for name in known}
+    known = {name: _also_near_0(known[name], got, x) for name, got in (("out", out), ("d", after))}
     for name, got in (("out", out), ("d", after)):
         if len(x) > 3:
             known[name] |= {said: (array, GELU) for said, array in slots(got, getattr(right, name)).items()}
@@ -117,16 +184,46 @@ def _in_a_part(known, right) -> dict:
     return telling(found, right)
 
 
-def _with_slope(d, x, factor=2.0):
-    """d · (g + factor · x g (1 - g) u')."""
-    x, g, du = _gated(x)
-    return d * (g + factor * x * g * (1 - g) * du)
+def _also_near_0(known, got, x) -> dict:
+    """The known mistakes that give `got` near 0, too: far out some numbers are so large that they hide all others."""
+    near = np.abs(x) < 6  # (n,)
+    return {
+        said: (array, where)
+        for said, (array, where) in known.items()
+        if not (np.abs(array - got)[near] > 1e-3 * np.abs(array[near]).max(initial=0.0)).any()
+    }
 
 
-def _with_gate(d, x):
-    """d · ((1 + g) / 2 + x (1 - g²) u' / 2)."""
+def _wrong_slopes(x) -> dict:
+    """{sentence: what stands for GELU'(x) (n,)}: the gate g, and what may be taken for its slope 2 g (1 - g) u'."""
     x, g, du = _gated(x)
-    return d * (0.5 * (1 + g) + 0.5 * x * (1 - g * g) * du)
+    gates = {
+        "the reference with 2 missing in front of g (1 - g)": g * (1 - g),
+        "the reference with 4 g (1 - g) in place of 2 g (1 - g)": 4 * g * (1 - g),
+        "the reference with (1 - g²) / 2 in place of 2 g (1 - g): that is of tanh(u), and the gate g is another "
+        "function, (1 + tanh(u)) / 2": 0.5 * (1 - g * g),
+        "the reference with 1 - g² in place of 2 g (1 - g): that is of tanh(u), and the gate g is another function, "
+        "(1 + tanh(u)) / 2": 1 - g * g,
+        "the reference with 2 (1 - g²) in place of 2 g (1 - g)": 2 * (1 - g * g),
+        "the reference with 2 (1 - g) in place of 2 g (1 - g): g is missing": 2 * (1 - g),
+        "the reference with 2 g in place of 2 g (1 - g): 1 - g is missing": 2 * g,
+        "the reference with 2 g (1 + g) in place of 2 g (1 - g)": 2 * g * (1 + g),
+        "the reference with 2 g² (1 - g) in place of 2 g (1 - g): is x · g, which is GELU(x), multiplied by g again?": (
+            2 * g * g * (1 - g)
+        ),
+        "the reference with x once more in the second term: x · g' is enough": 2 * x * g * (1 - g),
+    }
+    with_dg = {said: g + x * dg * du for said, dg in gates.items()}
+    second = 2 * x * g * (1 - g) * du
+    inner = gelu.SCALE * (1 + 3 * gelu.CUBIC * g * g)
+    return with_dg | {
+        "the reference with the gate g taken for tanh(u): g is (1 + tanh(u)) / 2, so tanh(u) is 2g - 1": (
+            0.5 * (1 + g) + 0.5 * x * (1 - g * g) * du
+        ),
+        "dout · (1 + x · gate'): the first term is the gate, not 1": 1 + second,
+        "dout · (x · gate + x · gate'): the first term is the gate alone": x * g + second,
+        "the reference with u' taken at the gate: inner_slope is of x": g + 2 * x * g * (1 - g) * inner,
+    }
 
 
 def _gated(x):
@@ -161,6 +258,31 @@ def _clipped(grads, size, max_norm):
     return grads.astype(np.float64) * (max_norm / (size + 1e-6) if size > max_norm else 1.0)
 
 
+def _wrongly_clipped(grads, size, max_norm) -> dict:
+    """{sentence: the gradients (n,) that a step takes}; grads: float64."""
+    factors = {
+        "the reference without clipping": 1.0,
+        "the reference with every gradient scaled to max_norm: a smaller norm stays as it is": max_norm / size,
+        "the reference with norm / max_norm: it is the other way round": size / max_norm,
+        "the reference with 1 / norm: multiply by max_norm": 1 / size,
+        "the reference with max_norm as the factor: divide by the norm": max_norm,
+        "the reference with the factor applied twice": min(1.0, max_norm / size) ** 2,
+        "the reference clipped by the root of norm, which is a root already": min(1.0, max_norm / np.sqrt(size)),
+        "the reference clipped by the square of norm": min(1.0, max_norm / size**2),
+        "the reference clipped where norm is above 1, not where it is above max_norm": max_norm / size
+        if size > 1
+        else 1.0,
+        "the reference with max_norm / (norm + max_norm) as the factor: divide by the norm": max_norm
+        / (size + max_norm),
+        "the step of gradients that are 0: read the gradient before you clear it": 0.0,
+    }
+    return {said: grads * factor for said, factor in factors.items()} | {
+        "the reference with each gradient cut off at ± max_norm: multiply all by one factor": (
+            np.clip(grads, -max_norm, max_norm)
+        )
+    }
+
+
 def adamw_mistakes(params, grads, m, v, lr, t, norm, fixed) -> dict:
     """Known wrong params, m, v and grads."""
     max_norm, beta1, beta2, eps, decay = (float(x) for x in fixed)
@@ -173,20 +295,19 @@ def adamw_mistakes(params, grads, m, v, lr, t, norm, fixed) -> dict:
         said, wrong = "that of an ordinary step{}: with such a norm, only the gradients change", {}
         for words, factor in (("", 1.0), (" with gradients of 0", 0.0)):  # max_norm / infinity is 0
             wrong[said.format(words)] = optimizer.adamw(params, grads * np.float32(factor), m, v, *rest)
-        return known | {
-            name: {said: (getattr(step, name), REPLAY) for said, step in wrong.items()} for name in ("params", "m", "v")
-        }
+        wrong["the decayed params: with such a norm, only the gradients change"] = optimizer.Step(
+            params.astype(np.float64) * (1 - rate * decay), m, v
+        )
+        for name in ("params", "m", "v"):
+            known[name] = telling({s: (getattr(step, name), REPLAY) for s, step in wrong.items()}, right[name])
+        return known
     with np.errstate(all="ignore"):
         wrong = optimizer.adamw_mistakes(params, _clipped(grads, size, max_norm), m, v, *rest)
-        factors = {
-            "the reference without clipping": 1.0,
-            "the reference with every gradient scaled to max_norm: a smaller norm stays as it is": max_norm / size,
-            "the reference with norm / max_norm: it is the other way round": size / max_norm,
-            "the reference with 1 / norm: multiply by max_norm": 1 / size,
-            "the reference with max_norm as the factor: divide by the norm": max_norm,
-        }
-        for said, factor in factors.items():
-            other = optimizer.adamw(params, grads.astype(np.float64) * factor, m, v, *rest)
+        for said, gradient in _wrongly_clipped(grads.astype(np.float64), size, max_norm).items():
+            other = optimizer.adamw(params, gradient, m, v, *rest)
             for name in ("params", "m", "v"):
                 wrong[name][said] = (getattr(other, name).astype(np.float64), REPLAY)
+        factor, g = min(1.0, max_norm / (size + 1e-6)), grads.astype(np.float64)
+        words = "the reference with factor · grads² in place of (factor · grads)²: v is of the clipped gradient"
+        wrong["v"][words] = beta2 * v + (1 - beta2) * factor * g * g, REPLAY
     return known | {name: telling(relocated(wrong[name], REPLAY), right[name]) for name in ("params", "m", "v")}

@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.checks.comparison import compare
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.gelu_residual import gelu
+from llmc.course.lessons.mixed_training import eights
 from llmc.course.lessons.mixed_training.places import GELU, NORM, PACKED
 from llmc.precision import bfloat16
 
@@ -103,9 +104,41 @@ def gelu_mistakes(x, got) -> dict:
             "numbers of which every second one is 0: a word is its lower half, and its upper half shifted by 16 bits"
         )
         found[words] = out, PACKED
-    eights, theirs = right[whole].reshape(-1, 8), out[whole].reshape(-1, 8)  # (n / 8, 8) both
-    found |= {said: (out, PACKED) for said in (*moved(theirs, eights), *in_eights(wrong[whole].reshape(-1, 8)))}
+    first = whole & (np.arange(len(x)) % 2 == 0)  # (n,)   lower halves
+    if first.any() and not out[first].any() and out[whole].any():
+        found["numbers of which every first of two is 0: is a word's lower half shifted up by 16 bits to a float?"] = (
+            out,
+            PACKED,
+        )
+    found |= {said: (array, PACKED) for said, array in _of_halves(x, right, whole).items()}
+    in_order, theirs = right[whole].reshape(-1, 8), out[whole].reshape(-1, 8)  # (n / 8, 8) both
+    found |= {said: (out, PACKED) for said in (*moved(theirs, in_order), *in_eights(wrong[whole].reshape(-1, 8)))}
     return found
+
+
+def _of_halves(x, right, whole) -> dict:
+    """{sentence: GELUs (n,)} where only one half of each word is right. whole (n,): which numbers lie in an eight."""
+    wide = widened(x)
+    upper = whole & (np.arange(len(x)) % 2 == 1)  # (n,)
+    lower = whole & ~upper
+    bits = x.view(np.uint16).astype(np.uint32)  # (n,)
+    words = bits.copy()
+    words[1::2] = bits[1::2] << 16 | bits[: len(x) // 2 * 2 : 2]
+    found = {
+        "the reference with the upper half of each word copied from x": np.where(upper, wide, right),
+        "the reference with the lower half of each word copied from x": np.where(lower, wide, right),
+        "the reference with the upper half of each word cut off after 16 bits: round it to the nearest": (
+            np.where(upper, cut_off(right), right)
+        ),
+        "the reference with the lower half of each word cut off after 16 bits: round it to the nearest": (
+            np.where(lower, cut_off(right), right)
+        ),
+        "the reference with the whole word taken for its upper half: clear the lower 16 bits": (
+            np.where(upper, gelu.forward(words.view(np.float32).astype(np.float64)), right)
+        ),
+        "the reference with 0 for each number behind the last whole eight": np.where(whole, right, 0.0),
+    }
+    return {said: array for said, array in found.items() if upper.any() and not np.array_equal(array, right)}
 
 
 _ORDERS = {
@@ -161,6 +194,7 @@ def norm_mistakes(x, w, b, got=None) -> dict:
         name: {said: (array, NORM) for said, (array, _) in wrong.items()}
         for name, wrong in layernorm.forward_mistakes(x64, w, b).items()
     }
+    centred = x64 - right.mean[:, None]  # (N, C)
     low = x.astype(BF16).astype(np.float64)  # (N, C)
     lane = np.arange(C) // 8 % 32
     first = np.where(lane == 0, x64, 0).sum(axis=1)  # (N,)
@@ -176,15 +210,20 @@ def norm_mistakes(x, w, b, got=None) -> dict:
             NORM,
         ),
         "the sum in which a lane goes on by 8 numbers, divided by C: the lanes together take 256, so go on by 256": (
-            (x64 * _times(C, 1)).sum(axis=1) / C,
+            (x64 * eights.times_added(C, 1)).sum(axis=1) / C,
             NORM,
         ),
         "the sum in which a lane goes on by 32 numbers, divided by C: the lanes together take 256, so go on by 256": (
-            (x64 * _times(C, 4)).sum(axis=1) / C,
+            (x64 * eights.times_added(C, 4)).sum(axis=1) / C,
             NORM,
         ),
         "the sum of four of each eight numbers, divided by C": (
             np.where(np.arange(C) % 8 < 4, x64, 0).sum(axis=1) / C,
+            NORM,
+        ),
+        "the sum of the row, divided by 256: divide by C": (x64.sum(axis=1) / 256, NORM),
+        "the reference divided by 32 once more: the sum over the lanes is the row's, so divide by C alone": (
+            right.mean / 32,
             NORM,
         ),
         "an eighth of the reference: eight numbers are added for each load": (right.mean / 8, NORM),
@@ -196,14 +235,11 @@ def norm_mistakes(x, w, b, got=None) -> dict:
             1 / np.sqrt(low.var(axis=1) + layernorm.EPS),
             NORM,
         ),
-        "the reference with the squares of lane 0 alone: add up the lanes' squares, too": (
-            1 / np.sqrt(np.where(lane == 0, (x64 - right.mean[:, None]) ** 2, 0).sum(axis=1) / C + layernorm.EPS),
-            NORM,
-        ),
+        **{said: (array, NORM) for said, array in eights.wrong_rstd(centred, right).items()},
     }
     known["out"] |= {
         "the reference of x rounded to bf16: x is float32, read it as float": (
-            _out(low, w, b, normed(low, w.astype(BF16), b.astype(BF16))),
+            eights.weighed(low, w, b, normed(low, w.astype(BF16), b.astype(BF16))),
             NORM,
         ),
         "norm rounded to bf16 before w and b: round once, at the end": (
@@ -211,11 +247,38 @@ def norm_mistakes(x, w, b, got=None) -> dict:
             NORM,
         ),
         "x itself: nothing was normalised": (x64, NORM),
+        "the reference with the mean subtracted twice: is it taken from v where v has x - mean already?": (
+            (centred - right.mean[:, None]) * right.rstd[:, None] * w + b,
+            NORM,
+        ),
+        "the reference with the last eight of each lane in place of all of its eights: load x again for each": (
+            eights.weighed(x64[:, eights.last_eights(C)], w, b, right),
+            NORM,
+        ),
+        "the reference in which a lane's next eight is made from what v holds already: load x again for each": (
+            eights.not_loaded(x64[:, eights.last_eights(C)], w, b, right),
+            NORM,
+        ),
+        "x - mean · rstd · w + b: brackets around x - mean are missing": (
+            x64 - (right.mean * right.rstd)[:, None] * w + b,
+            NORM,
+        ),
+        "the reference with the upper half of each word cut off after 16 bits: round it to the nearest": (
+            np.where(np.arange(C) % 2, cut_off(right.out), right.out),
+            NORM,
+        ),
+        "the reference with the lower half of each word cut off after 16 bits: round it to the nearest": (
+            np.where(np.arange(C) % 2, right.out, cut_off(right.out)),
+            NORM,
+        ),
+        "norm · (w + b): b is added at the end": (centred * right.rstd[:, None] * (w + b), NORM),
+        "the reference with rstd multiplied twice": (centred * (right.rstd**2)[:, None] * w + b, NORM),
+        "the reference with its sign turned: take mean from x": (-centred * right.rstd[:, None] * w + b, NORM),
     }
     again = np.arange(C) % 256  # (C,)
     for names, scale, shift in (("w and b", w[again], b[again]), ("w", w[again], b), ("b", w, b[again])):
         said = f"the reference with {names} of the first 256 channels again behind them: load eights as far on as x's"
-        known["out"][said] = _out(x64, scale, shift, right), NORM
+        known["out"][said] = eights.weighed(x64, scale, shift, right), NORM
     if got is not None:
         mine = widened(got)  # (N, C)
         for said in moved(mine.reshape(-1, 8), right.out.reshape(-1, 8)):
@@ -231,17 +294,6 @@ def far_from_zero(x, rstd):
     if (np.abs(x.mean(axis=1, dtype=np.float64))[wrong] * right[wrong] > 20).all() and (off < 0.05).all():
         return "rstd has lost digits where the mean is far from 0: add up the squares of x - mean, not those of x"
     return None
-
-
-def _times(C, step):
-    """(C,): how often a number is added where each lane goes on by `step` eights."""
-    eight = np.arange(C) // 8
-    lanes = np.arange(32)[:, None]  # (32, 1)
-    return ((lanes <= eight) & ((eight - lanes) % step == 0)).sum(axis=0)
-
-
-def _out(x, w, b, norm):
-    return (x - norm.mean[:, None]) * norm.rstd[:, None] * w + b
 
 
 def _rounded(x):

@@ -58,6 +58,7 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
     others = {
         "the reference without the factor: gradients count `factor` times": g,
         "the reference with gradients divided by factor: multiply": g / factor,
+        "the reference with the factor applied twice": g * factor**2,
         "a step with gradients of 0: read the gradient before you clear it": 0 * g,
         "the reference with a gradient's bits taken for a number: widen them": (
             grads.view(np.uint16).astype(np.float64) * factor
@@ -119,6 +120,9 @@ def compare_chance(params, exact, before, key, start):
         "rounded up where random < lower: as likely, but the task says up where lower + random overflows": (
             upper + (random < lower)
         ),
+        "rounded up where lower < random: that is likely where lower is small, and must be rare there": (
+            upper + (lower < random)
+        ),
         "rounded in the other direction where it is negative: bits hold sign and size, so one addition serves both": (
             np.where(np.asarray(exact) < 0, bits - random, bits + random) >> 16
         ),
@@ -135,11 +139,23 @@ def compare_chance(params, exact, before, key, start):
             (bits + random + 0x7FFF + (bits + random >> 16 & 1)) >> 16
         ),
         "the lower 16 bits: a bfloat16 is the upper half": (bits + random) & 0xFFFF,
+        "0 everywhere: the upper half of __float_as_uint(p) + random is wanted, shifted down by 16 bits": 0 * bits,
+        "rounded by 15 random bits: 16 are needed, for the 16 that are cut off": (bits + (random & 0x7FFF)) >> 16,
+        "rounded with the random bits subtracted: add them": (bits - random) >> 16,
+        "rounded by the random bits of the next place, i + 1: a weight's place is i": (
+            (bits + _low(key, places + 1)) >> 16
+        ),
+        "the weight's upper 16 bits and 1 more wherever random is not 0": upper + (random > 0),
     }
     alike = {said: (np.asarray(codes).astype(np.int64) == got).mean() for said, codes in wrong.items()}
     said = max(alike, key=alike.get)
     at, off = int(np.argmin(near)), int((~near).sum())
     values = "params has wrong values, though the weights before rounding are right"
+    if ((got == upper) | (got == upper + 1)).all():
+        values = (
+            "params holds one of the two neighbours of each weight, but not always the one that the lower 16 of the "
+        )
+        values += "random bits for its key and its place choose: which bits are taken, and what decides?"
     lines = [stopped(f"params is {said}" if alike[said] > 0.99 else values)]
     lines += [f"→ Where to look: {CHANCE}.", "", f"Wrong: {off} of {len(got)}. The first of them, number {at}:"]
     lines += [f"    before rounding  0x{bits[at]:08X}, so lower = 0x{lower[at]:04X}; random 0x{random[at]:04X}"]

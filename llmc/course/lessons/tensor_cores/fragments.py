@@ -127,6 +127,7 @@ def mistakes(a, b) -> dict:
     for words, wrong in _of_other_places(a, b).items():
         if not any(np.array_equal(wrong, each) for each in (*known.values(), a64 @ b64.T)):  # of a small matrix
             known[words] = wrong
+    known["written as if it were (N, M): row m, column n is at m * N + n"] = (b64 @ a64.T).reshape(len(a), N)
     as_kn = b.reshape(-1)[: K * N].reshape(K, N).astype(np.float64)
     known["with b read as (K, N), as if the numbers of a column lay N apart"] = a64 @ as_kn
     a_again, b_again = (np.tile(x[:, :16], K // 16) for x in (a64, b64))  # (M, K), (N, K)
@@ -145,6 +146,9 @@ def _of_other_places(a, b) -> dict:
     row, k = np.indices((M, K))
     column, depth = np.indices((N, K))
     below, behind = row % 16 // 8, depth % 16 // 8
+    by_pairs = (row // 16 * 16 + k % 8 // 2 + 8 * below) * K + k // 16 * 16 + k % 16 // 8 * 8 + row % 8 * 2 + k % 2
+    turned = (row // 16 * 16 + k % 8 // 2 * 2 + 8 * below) * K + k // 16 * 16 + k % 16 // 8 * 8 + row % 8 + k % 2
+    columns_by_pairs = (column // 8 * 8 + depth % 8 // 2) * K + depth // 8 * 8 + column % 8 * 2 + depth % 2
     places = {  # of a (M, K), or of b (N, K)
         "with a read as if it were (K, M): the numbers of a row lie side by side, at m * K + k": (
             k // 2 * 2 * M + row + k % 2,
@@ -164,6 +168,10 @@ def _of_other_places(a, b) -> dict:
         ),
         "with the first pair of k in all lanes of a": (row * K + k // 8 * 8 + k % 2,),
         "with the first pair of k in all lanes of b": (None, column * K + depth // 8 * 8 + depth % 2),
+        "with row lane % 4 and k = lane / 4 * 2 in a: they are exchanged": (by_pairs,),
+        "with row lane % 4 * 2 and k = lane / 4 in a: they are exchanged": (turned,),
+        "with column lane % 4 and k = lane / 4 * 2 in b: they are exchanged": (None, columns_by_pairs),
+        "with row or column lane % 4 and k = lane / 4 * 2 in a and b: they are exchanged": (by_pairs, columns_by_pairs),
         "with the block's row m0 missing in a": (row % 16 * K + k,),
         "with the block's column n0 missing in b": (None, column % 8 * K + depth),
     }
@@ -208,19 +216,38 @@ def turned_mistakes(a) -> dict:
         return whole(kept.reshape(*tiles.shape[:3], 64)).T.copy()
 
     at = "call place again where you read: group g of a line is kept at place(line, g)"
-    known = {
-        f"the turned matrix with groups read where others are kept ({at})": (
-            without_place(lambda line, group: group ^ line % 8),
-            SWIZZLED,
-        ),
-        f"the turned matrix with groups read where others are kept, which a sum has moved ({at})": (
-            without_place(lambda line, group: (group + line) % 8),
-            SWIZZLED,
+    ways = {
+        "groups read where others are kept": lambda line, group: group ^ line % 8,
+        "groups read where others are kept, which a sum has moved": lambda line, group: (group + line) % 8,
+    }
+    known = {f"the turned matrix with {words} ({at})": (without_place(way), SWIZZLED) for words, way in ways.items()}
+    at = "call it with the line that you read"
+    ways = {
+        "place of the square's row, square / 8, in place of the line": lambda line, group: group ^ line % 8 ^ line // 8,
+        "place of the square's row, square / 8, in place of the line, a sum": (
+            lambda line, group: (group + line - line // 8) % 8
         ),
     }
+    known |= {f"the turned matrix with {words} ({at})": (without_place(way), SWIZZLED) for words, way in ways.items()}
+    by_groups = in_tiles(a, 64, 8).reshape(len(a) // 64, -1, 8, 64, 8)  # (M/64, K/64, groups, lines, 8)
+    known["the turned matrix with groups 0 to 3 of each line also for its groups 4 to 7: the group is square % 8"] = (
+        whole(by_groups[:, :, np.arange(8) % 4].reshape(len(a) // 64, -1, 64, 8)).T.copy(),
+        TURNED,
+    )
+    known[
+        "the turned matrix with the first eight lines of each tile for all of them: lines begin at square / 8 * 8"
+    ] = (
+        in_tiles(a, 64, 64)[:, :, np.arange(64) % 8].swapaxes(1, 2).reshape(a.shape).T.copy(),
+        TURNED,
+    )
     squares = in_tiles(a, 8, 8)  # (M/8, K/8, 8, 8)
     known["the turned matrix with the first line of each square in place of all eight: lane l gives line l % 8"] = (
         whole(squares[:, :, :1].repeat(8, axis=2)).T.copy(),
+        TURNED,
+    )
+    by_fours = squares[:, np.arange(a.shape[1] // 8)[:, None], np.arange(a.shape[1] // 8)[:, None] % 4]  # (…, 1, 8)
+    known["the turned matrix with line i of the i-th of four squares eight times: lane l gives line l % 8"] = (
+        whole(by_fours.repeat(8, axis=2)).T.copy(),
         TURNED,
     )
     known["the turned matrix with the first of four squares four times: lane l gives a line of square l / 8"] = (

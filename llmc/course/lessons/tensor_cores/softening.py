@@ -12,7 +12,19 @@ FORGETS = "the result with a total of the last tile alone: += adds to what was t
 OVERFLOW = (  # right for small scores
     "the result with a maximum of this tile alone, without top[n]",
     "the result with a maximum of tile[0] alone, without tile[1]",
+    "the result with a maximum of the first of each two columns alone, without scores[i][2 * n + 1]",
 )
+ALL, FIRST = slice(None), slice(1)
+AT_ONCE = ((1, 2),)  # xor 1 and xor 2 of one number, so that the fourth lane is missing
+DOWN = -1, -2  # __shfl_down_sync
+WHOLE_WARP = 16, 8, 4, 2, 1
+# whether sums[2 * n + e] (n, e: last two axes) shrink by what row m (first axis) shrinks by
+NONE = np.zeros((2, 2, 2), int)
+OWN = NONE + np.eye(2, dtype=int)[:, :, None]
+
+
+OWN_PLACE = NONE.copy()
+OWN_PLACE[0, 0, 0] = OWN_PLACE[1, 0, 1] = 1
 
 
 def attend(scores, values):
@@ -27,14 +39,14 @@ def online(
     *,
     meet=(1, 2),
     total_meets=(1, 2),
-    sums_shrink=True,
+    sums_shrink=OWN,
     total_shrinks=True,
     scores_exchanged=False,
     scores_turned=False,
-    sums_exchanged=False,
     total_forgets=False,
     top_stays=True,
-    first_half=False,
+    seen=(ALL, ALL),
+    counted=(ALL, ALL),
     met_each_tile=False,
     meets_at_the_end=True,
     upside_down=False,
@@ -45,32 +57,33 @@ def online(
 ):
     """The same tile by tile, as the lanes do it, weights rounded to float16.
 
-    meet: lanes exchange maxima with those so far away (xor): 1 and 2 share their rows, 4 and 8 do not. total_meets: so
-    do totals, at the end. exchanged: numbers 1 and 2 of the four that mma leaves in a lane are taken for each other.
-    scores_turned: columns of a tile are taken for its rows. total_forgets: tiles before do not count. top_stays: maxima
-    of tiles before count. first_half: tile[1] does not.
+    meet: lanes exchange maxima with those so far away (_exchange): xor 1 and 2 share their rows, 4 and 8 do not.
+    total_meets: so do totals, at the end. sums_shrink: which sums shrink by what, as OWN. scores_exchanged: numbers 1
+    and 2 of the four that mma leaves in a lane are taken for each other. scores_turned: columns of a tile are taken for
+    its rows. total_forgets: tiles before do not count. top_stays: maxima of tiles before count. seen, counted: which
+    tile[i] and which of two columns the maximum and the total are made from.
     met_each_tile, meets_at_the_end: when lanes add up their totals. upside_down: totals and sums grow where they should
     shrink. shrinks_late: this tile's share of the total shrinks, too. top_stored: maxima stay for the next tile. raw:
     scores are not replaced by weights. power: what weights are made with.
     """
     B, _, T = scores.shape
-    tiles = scores.astype(np.float64).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
+    tiles = scores.astype(np.float32).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
     values = values.astype(np.float64)
-    top, total = np.full((B, 2, 8, 4), -np.inf), np.zeros((B, 2, 8, 4))  # n, row, lane
+    top, total = np.full((B, 2, 8, 4), -np.inf, np.float32), np.zeros((B, 2, 8, 4))  # n, row, lane
     sums = np.zeros((B, 2, 8, 4, 2))  # n, row, lane, number: columns 2 lane + number
     for k in range(T // 16):
         tile = tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
         tile = tile.swapaxes(1, 5) if scores_exchanged else tile.swapaxes(1, 3) if scores_turned else tile
-        highest = (tile[:, :, :, :1] if first_half else tile).max(axis=(3, 5))  # (B, 2, 8, 4)
+        highest = tile[:, :, :, seen[0], :, seen[1]].max(axis=(3, 5))  # (B, 2, 8, 4)
         higher = _exchange(np.maximum(top, highest) if top_stays else highest, meet, np.maximum)
         shrink = power(higher - top if upside_down else top - higher).astype(np.float32)  # overflows as a kernel's does
         weights = power(tile - higher[:, :, :, None, :, None]).astype(np.float32)
-        more, shrunk = weights.sum(axis=(3, 5)), shrink if total_shrinks else 1
+        more = weights[:, :, :, counted[0], :, counted[1]].sum(axis=(3, 5))  # (B, 2, 8, 4)
+        shrunk = shrink if total_shrinks else 1
         total = (total + more) * shrunk if shrinks_late else (0 if total_forgets else total) * shrunk + more
         total = _exchange(total, total_meets, np.add) if met_each_tile else total
-        if sums_shrink:
-            turned = sums.swapaxes(1, 4) if sums_exchanged else sums
-            turned *= shrink[..., None]
+        powers = shrink[:, :, None, :, :, None] ** sums_shrink[:, :, None, None, :]  # (B, 2, 2, 8, 4, 2): m, n, …
+        sums *= powers.prod(axis=1)
         weights = tile if raw else weights
         weights = weights.swapaxes(1, 5) if scores_exchanged else weights.swapaxes(1, 3) if scores_turned else weights
         weights = weights.astype(np.float16).astype(np.float64)
@@ -82,21 +95,23 @@ def online(
 
 
 def _exchange(x, distances, together):
-    """(B, 2, 8, 4) after shuffles over these distances: 1, 2 among the four lanes of a row, 4, 8 to other rows."""
-    for distance in distances:
-        near = distance < 4
-        other = x[..., np.arange(4) ^ distance] if near else x[:, :, np.arange(8) ^ distance // 4]
-        x = together(x, other)
-    return x
+    """(B, 2, 8, 4) after shuffles over these distances, as lanes: xor d, of several at once, or down by -d."""
+    lanes = np.arange(32)
+    x = x.reshape(*x.shape[:2], 32)
+    for each in distances:
+        others = each if isinstance(each, tuple) else (each,)
+        for other in [x[..., lanes ^ d if d > 0 else np.where(lanes - d < 32, lanes - d, lanes)] for d in others]:
+            x = together(x, other)
+    return x.reshape(*x.shape[:2], 8, 4)
 
 
 def mistakes(scores, values) -> dict:
     """Known wrong results of softmax_in_fragments: {"…": (array (B, 16, 8), where to look)}."""
     ways = {
-        "the result with sums that do not shrink when the maximum grows": dict(sums_shrink=False),
+        "the result with sums that do not shrink when the maximum grows": dict(sums_shrink=NONE),
         "the result with a total that does not shrink when the maximum grows": dict(total_shrinks=False),
         "the result with neither sums nor total shrinking when the maximum grows (is `shrink` made from top[n] before "
-        "top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(sums_shrink=False, total_shrinks=False),
+        "top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(sums_shrink=NONE, total_shrinks=False),
         "the result with totals that are added up over the four lanes after every tile: what was added up before is "
         "then counted 4, 16, … times; do it once, at the end": dict(met_each_tile=True),
         "the result with totals added up over the four lanes after every tile, and not at the end: of what the tiles "
@@ -128,7 +143,8 @@ def mistakes(scores, values) -> dict:
         "the result with maxima of other rows (xor 8 and 16): the lanes of a row are 1 and 2 apart": dict(meet=(8, 16)),
         "the result with the lanes' own maxima and their own totals": dict(meet=(), total_meets=()),
         OVERFLOW[0]: dict(top_stays=False),
-        OVERFLOW[1]: dict(first_half=True),
+        OVERFLOW[1]: dict(seen=(FIRST, ALL)),
+        OVERFLOW[2]: dict(seen=(ALL, FIRST)),
         "the result with powers of 2 in place of powers of e (exp2f)": dict(power=np.exp2),
         FORGETS: dict(total_forgets=True),
         "the result with scores[n][…] in place of scores[i][2 * n + …]: the first index is of columns": dict(
@@ -138,7 +154,38 @@ def mistakes(scores, values) -> dict:
             scores_exchanged=True
         ),
         "the result with sums[1] and sums[2] taken for each other: the first two of four are one row's": dict(
-            sums_exchanged=True
+            sums_shrink=NONE + np.eye(2, dtype=int)[:, None]
+        ),
+        "the result with sums[0] shrunk by the first row and sums[1] by the second, sums[2] and sums[3] not at all: "
+        "the first two of four are the first row's": dict(sums_shrink=OWN_PLACE),
+        "the result with all four sums shrunk for each row: sums[2 * n] and sums[2 * n + 1] are row n's": dict(
+            sums_shrink=NONE + 1
+        ),
+        "the result with sums[2 * n] shrunk, and sums[2 * n + 1] not": dict(sums_shrink=OWN * [1, 0]),
+        "the result with a maximum over all 32 lanes, which hold eight rows: four lanes share a row": dict(
+            meet=WHOLE_WARP
+        ),
+        "the result with totals of all 32 lanes, which hold eight rows: four lanes share a row": dict(
+            total_meets=WHOLE_WARP
+        ),
+        "the result with maxima and totals of all 32 lanes, which hold eight rows: four lanes share a row": dict(
+            meet=WHOLE_WARP, total_meets=WHOLE_WARP
+        ),
+        "the result with a maximum of three of the four lanes of a row: exchange the larger of the first two, not the "
+        "lane's own again": dict(meet=AT_ONCE),
+        "the result with a total of three of the four lanes of a row: exchange the sum of the first two, not the "
+        "lane's own again": dict(total_meets=AT_ONCE),
+        "the result with maxima and totals of three of the four lanes of a row: exchange what the first two have "
+        "together, not the lane's own again": dict(meet=AT_ONCE, total_meets=AT_ONCE),
+        "the result with each lane's maximum made with the lanes after it (__shfl_down_sync): for a row's last lanes, "
+        "these are another row's": dict(meet=DOWN),
+        "the result with each lane's total made with the lanes after it (__shfl_down_sync): for a row's last lanes, "
+        "these are another row's": dict(total_meets=DOWN),
+        "the result with each lane's maximum and total made with the lanes after it (__shfl_down_sync): for a row's "
+        "last lanes, these are another row's": dict(meet=DOWN, total_meets=DOWN),
+        "the result with a total of tile[0] alone, without tile[1]": dict(counted=(FIRST, ALL)),
+        "the result with a total of the first of each two columns alone, without scores[i][2 * n + 1]": dict(
+            counted=(ALL, FIRST)
         ),
     }
     with np.errstate(all="ignore"):
