@@ -83,8 +83,8 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
         "top - logit: log(total) is missing": top - at,
         "the reference with its sign turned": at - top - np.log(total),
         "the reference with lane 0's own maximum in place of the row's": np.log(total) + own[:, 0] - at,
-        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: each total is "
-        "relative to another maximum": np.log(apart) + own[:, 0] - at,
+        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: multiply each "
+        "by exp(its maximum - the row's) before": np.log(apart) + own[:, 0] - at,
         "the loss among lane 0's logits alone, 0, 32, 64, …: add up the totals of all lanes": (
             np.log(np.maximum(sums[:, 0], 1e-300)) + top - at
         ),
