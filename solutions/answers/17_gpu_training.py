@@ -1032,3 +1032,18 @@ def adamw_that_always_decays(code):
         "(1.0f - rate * weight_decay) * params[i] - rate",
         "params[i] - rate",
     )
+
+
+@wrong("classifier_kernel", says="the reference with 0, the target of row 0, as every row's target")
+def classifier_with_one_target_for_all(code):
+    return replaced(code, "targets[row]", "targets[0]")
+
+
+@wrong("classifier_kernel", says="log(total) + 2 · top - logit: add the maximum once")
+def classifier_that_adds_the_maximum_twice(code):
+    return holes(code, replaced(BY_HAND, "logf(sum) + all - z_answer", "logf(sum) + all - (z_answer - all)"))
+
+
+@wrong("gelu_again", says="d equals the reference with 2 g (1 - g) missing")
+def again_with_the_inner_slope_alone(code):
+    return replaced(code, "2.0f * x * g * (1.0f - g) * inner_slope(x)", "x * inner_slope(x)")

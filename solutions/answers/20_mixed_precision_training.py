@@ -1129,3 +1129,13 @@ def adamw_that_compares_the_wrong_way(code):
 )
 def adamw_with_another_key(code):
     return replaced(code, "random_bits(key, i)", "random_bits(key + t, i)")
+
+
+@wrong("adamw_bf16", says="what it held before: the new weights belong in master, too")
+def adamw_that_turns_the_question_round(code):
+    return replaced(code, "if (master) master[i] = p;", "if (!master) master[i] = p;")
+
+
+@wrong("layernorm_bf16", says="rstd equals the reference with |x - mean| in place of its square")
+def norm_of_distances(code):
+    return replaced(code, "squares += (v[e] - m) * (v[e] - m)", "squares += fabsf(v[e] - m)")

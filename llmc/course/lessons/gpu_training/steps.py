@@ -78,13 +78,20 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
         "writes, does it know the logit where another lane meets the target?": (
             np.log(total) + top - np.where(targets % 32 == 0, at, 0)
         ),
+        f"the reference with {targets[0]}, the target of row 0, as every row's target": (
+            np.log(total) + top - z[:, targets[0]]
+        ),
         "total + top - logit: the logarithm is missing": total + top - at,
         "log(total) - top - logit: add the maximum": np.log(total) - top - at,
         "top - logit: log(total) is missing": top - at,
+        "log(total) + 2 · top - logit: add the maximum once, if total is the sum of exp(z - maximum)": (
+            np.log(total) + 2 * top - at
+        ),
+        "log(1 + total) + top - logit: the 1 is too much": np.log(1 + total) + top - at,
         "the reference with its sign turned": at - top - np.log(total),
         "the reference with lane 0's own maximum in place of the row's": np.log(total) + own[:, 0] - at,
-        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: each total is "
-        "relative to another maximum": np.log(apart) + own[:, 0] - at,
+        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: multiply each "
+        "by exp(its maximum - the row's) before": np.log(apart) + own[:, 0] - at,
         "the loss among lane 0's logits alone, 0, 32, 64, …: add up the totals of all lanes": (
             np.log(np.maximum(sums[:, 0], 1e-300)) + top - at
         ),
@@ -103,12 +110,14 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
         "the softmax among each lane's own logits: divide by the total of all lanes": e / of_lane,
         "each lane's own total, of its own maximum, under exp(z - top)": e / of_lane * np.exp(fall),
         "powers of 2 (exp2f) in p, above the total of powers of e": np.exp2(z - top[:, None]) / total[:, None],
+        "p of the target for every p: exp(-loss) is that of the target alone": np.exp(-loss) + 0 * p,
         "p · (1 - p) for p: the gradient of softmax and logarithm together is p - y": p * (1 - p),
     }
     probabilities |= {said: e / each[:, None] for said, each in totals.items()}
     lanes = (np.arange(V) - targets[:, None]) % 32 == 0  # (N, V)
     dlogits = {f"the reference with {said}": dloss * (each - y) for said, each in probabilities.items()} | {
         "the reference added to the logits: write it over them": z + dloss * (p - y),
+        "the reference with 0 at the target: dloss · (p - 1) belongs there": dloss * p * ~y,
         "the reference times the loss of its row: dloss is the only factor": dloss * (p - y) * loss,
         "the reference with y = 1 at every logit of the target's lane: y is 1 where v is the target": (
             dloss * (p - lanes)
@@ -199,6 +208,7 @@ def _wrong_slopes(x) -> dict:
     x, g, du = _gated(x)
     gates = {
         "the reference with 2 missing in front of g (1 - g)": g * (1 - g),
+        "the reference with 2 g (1 - g) missing": 1.0,
         "the reference with 4 g (1 - g) in place of 2 g (1 - g)": 4 * g * (1 - g),
         "the reference with (1 - g²) / 2 in place of 2 g (1 - g): that is of tanh(u), and the gate g is another "
         "function, (1 + tanh(u)) / 2": 0.5 * (1 - g * g),

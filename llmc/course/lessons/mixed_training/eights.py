@@ -29,6 +29,7 @@ def wrong_rstd(centred, right) -> dict:
         "eps / C: eps is added to the sum of squares. Add it to the variance": variance + eps / C,
         "C · eps: eps is added for each number. Add it to the variance, once": variance + C * eps,
         "eps²": variance + eps**2,
+        "|x - mean| in place of its square": np.abs(centred).mean(axis=1) + eps,
         "the variance divided by C once more": variance / C + eps,
         "the sum of squares divided by 256: divide by C": variance * C / 256 + eps,
         "the variance divided by 32: the sum over the lanes is the row's, so divide it by C alone": variance / 32 + eps,

@@ -77,6 +77,7 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         step = optimizer.adamw(widened(rounded), g * factor, m, v, *rest)
         words = "a step from params, not from master: small updates are lost again"
         found["weights"][words] = step.params, UPDATE
+        found["weights"]["what it held before: the new weights belong in master, too"] = start, UPDATE
     return found
 
 
