@@ -1792,3 +1792,9 @@ def fast_with_long_pairs_counted_once_less(words, counts, num_merges):
                     i += 1
             words[k] = out
     return learned
+
+
+@wrong("decode", says="expected ' ', got ''")
+def decode_without_a_lone_space(ids, tokens):
+    text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+    return text if len(ids) > 1 else text.strip()
