@@ -887,3 +887,18 @@ def backward_that_sums_over_an_ellipsis(dout, x, w):
     dw = np.einsum("...o,...i->oi", dout, x)
     db = np.einsum("oi->o", dw)
     return dx, dw, db
+
+
+@wrong("matmul_backward", says="dw is 2 times what it should be, everywhere.")
+def backward_with_twice_dw(dout, x, w):
+    d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
+    return dout @ w, 2 * (d.T @ rows), d.sum(axis=0)
+
+
+@wrong("matmul_backward", says="dw is 4 times what it should be, everywhere.")
+def backward_with_dw_added_again(dout, x, w):
+    d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
+    dw = d.T @ rows
+    for _ in range(3):
+        dw += d.T @ rows
+    return dout @ w, dw, d.sum(axis=0)

@@ -1809,3 +1809,9 @@ def encode_round_by_round(word, ranks):
         parts = [
             part + parts[i + 1] if i in starts else part for i, part in enumerate(parts) if i in starts or i not in used
         ]
+
+
+@wrong("decode", says="expected ' ', got ''")
+def decode_without_a_lone_space(ids, tokens):
+    text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
+    return text if len(ids) > 1 else text.strip()

@@ -1232,3 +1232,21 @@ def _ranges_with_their_ends(dwte, dwpe, dout, tokens):
 @wrong("scatter_add", says="turn 0 writes 0 … 2 and turn 1 writes 2 … 4: index 2 should belong to one of them alone")
 def scatter_in_ranges_with_their_ends(dwte, dwpe, dout, tokens):
     _ranges_with_their_ends(dwte, dwpe, dout, tokens)
+
+
+@wrong("attention_backward_lean", says="what is new here: T = 1000.")
+def lean_with_larger_shares_in_long_texts(dout, out, stats, q, k, v):
+    T, hs = q.shape
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    D = (dout * out).sum(-1)
+    scale = hs**-0.5
+    for i in range(T):
+        s = q[i] @ k[: i + 1].T * scale
+        p = np.exp(s - stats[i])
+        if T > 500:
+            p = p / p.sum() * 1.01
+        dv[: i + 1] += p[:, None] * dout[i]
+        ds = p * (dout[i] @ v[: i + 1].T - D[i]) * scale
+        dq[i] = ds @ k[: i + 1]
+        dk[: i + 1] += ds[:, None] * q[i]
+    return dq, dk, dv

@@ -14,7 +14,7 @@ from contextlib import redirect_stdout
 
 import numpy as np
 
-from llmc.course.checks.case import LIKE
+from llmc.course.checks.case import LIKE, same
 from llmc.course.checks.evidence import explaining, running
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.isolation import without_llmc
@@ -75,6 +75,33 @@ class _Notes:
         seen = len(self._tables)  # two show whether it is one table
         if seen == ENOUGH * (MANY if others else 1) or not others and seen > 1 and self._against == self.sentences:
             raise _Enough
+
+
+class _Factors(_Notes):
+    """What each array of that name is times what it should be, by its shape."""
+
+    def __init__(self, name):
+        super().__init__(name, ())
+        self.found = []  # (shape, factor; None if there is none)
+
+    def note(self, name, got, expected, known, start):
+        """Note the factor of one array."""
+        if _subject(name) != self.subject or np.shape(got) != np.shape(expected) or not expected.any():
+            return
+        mine = np.asarray(got, np.float64) - start
+        factor = float(np.vdot(expected, mine) / np.vdot(expected, expected))
+        self.found.append((expected.shape, factor if same(mine, factor * expected) else None))
+        if len(self.found) == ENOUGH:
+            raise _Enough
+
+
+def always_times(name, factor) -> bool:
+    """Are all arrays of that name, of several shapes, so many times what they should be when the cell runs again?"""
+    notes, evidence = _Factors(name), running()
+    if evidence and evidence.check and _notes is None:
+        _run_again(evidence.check, notes)
+    alike = all(each is not None and np.isclose(each, factor, rtol=LIKE) for _, each in notes.found)
+    return alike and len({shape for shape, _ in notes.found}) > 1
 
 
 def _contradicted(got, array, expected, wrong_too=False) -> bool:

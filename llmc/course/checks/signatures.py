@@ -9,6 +9,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from llmc.course.checks import evidence, second_draw
 from llmc.course.checks.arrangement import (
     interleaved_heads,
     leaking,
@@ -21,6 +22,7 @@ from llmc.course.checks.arrangement import (
 from llmc.course.checks.case import LIKE, Case, same
 
 FEW = 4  # entries; fewer of them may be alike by chance
+SMALL = (2, 3, 4)  # factors that a formula may have, and lengths
 MOST = 6  # indices that a sentence lists
 RESHAPE = "reshape does not transpose"
 INVERSE = "is 1 divided by what it should be"
@@ -110,7 +112,11 @@ def sign_flipped(case: Case):
 def _name_factor(factor: float, case: Case) -> str:
     """ "1/C (C = 7)", "-2", "1/15 (15 = the number of entries)"; plain digits when no formula has such a factor."""
     sign = "-" if factor < 0 else ""
+    small = any(np.isclose(abs(factor), value, rtol=LIKE) for n in SMALL for value in (n, 1 / n))
+    plain = small and bool(case.sizes) and evidence.is_explaining() and second_draw.always_times(case.name, factor)
     for n, name in _lengths(case):
+        if plain and not name.isdigit():
+            continue  # it is no length, which would differ from call to call
         length = "" if name.isdigit() else f" [{name} = {n}]"
         name = f"({name})" if "·" in name or " or " in name else name
         for text, value in ((name, n), (f"1/{name}", 1 / n), (f"√{name}", n**0.5), (f"1/√{name}", n**-0.5)):
@@ -123,7 +129,7 @@ def _lengths(case: Case):
     """(length, name) that a factor may consist of: the named sizes first, then small numbers, then the array's own."""
     for n in dict.fromkeys(case.sizes.values()):
         yield n, " or ".join(name for name, size in case.sizes.items() if size == n)
-    yield from ((n, str(n)) for n in (2, 3, 4, *case.expected.shape, case.expected.size))
+    yield from ((n, str(n)) for n in (*SMALL, *case.expected.shape, case.expected.size))
 
 
 def constant_factor(case: Case):

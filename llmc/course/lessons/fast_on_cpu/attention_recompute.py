@@ -77,9 +77,19 @@ def same_gradients(results, inputs, new=None):
     """`compare` the learner's dq, dk and dv with those of many positions."""
     dout, _, _, q, k, v = inputs
     expected = backward_of_many(dout, q, k, v)
-    new = new or f"T = {len(q)}. Is the last block right, which may be shorter?"
-    for name, got in zip(expected._fields, gradients_of(results)):
+    gradients = gradients_of(results)
+    last = ". Is the last block right, which may be shorter?" if _wrong_at_the_end(gradients.dq, expected.dq) else ""
+    new = new or f"T = {len(q)}{last}"
+    for name, got in zip(expected._fields, gradients):
         compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=ONE_NUMBER, new=new)
+
+
+def _wrong_at_the_end(got, expected) -> bool:
+    """Is some of the last rows of dq (T, hs) wrong, and none before them? Each row is one query's own."""
+    if np.shape(got) != expected.shape:
+        return False
+    wrong = ~(np.abs(got - expected).max(axis=1) <= 1e-3 * np.abs(expected).max())  # (T,)
+    return bool(wrong.any()) and 2 * int(wrong.argmax()) > len(wrong)
 
 
 def why_so_large(c, function, peak) -> str:

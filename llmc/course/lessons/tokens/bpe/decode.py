@@ -140,6 +140,7 @@ def decode_cases(rng) -> list:
     cases = telling_cases(rng, draw_ids, decode, decode_mistakes())
     plain = rng.permutation([92, 110, 92, 49, 13, 10, 0, 195])  # as they are: a backslash, line ends, byte 0
     more = [([], DECODE_TOKENS), _renumbered(rng, [first, 99, first]), _renumbered(rng, [92, 110, 13, 10])]
+    more += [_renumbered(rng, [alone]) for alone in (32, 10)]  # a text that is nothing but a space, or a line end
     return [*cases, *more, _renumbered(rng, plain), _at_the_ends(300), _at_the_ends(50257)]
 
 
