@@ -62,7 +62,7 @@ def turns_a_condition(solution, lines, now, everywhere) -> bool:
     before, after = (_conditions(_tree(each), everywhere) for each in (lines, now))
     lost, new = before - after, after - before
     negated, bare = ({each for each in some if each.startswith(NOT)} for some in (new, lost))
-    if negated or bare:
+    if len(negated) != len(bare):
         return not (negated | {each.removeprefix(NOT) for each in bare}) <= ours
     pairs = zip(lost.elements(), new.elements()) if lost.total() == new.total() else ()
     return any(_asks_else(*pair) for pair in pairs) and not set(new) <= ours
@@ -81,8 +81,14 @@ def _conditions(tree, everywhere) -> Counter:
 
 def _asks_else(old, new) -> bool:
     """Does the comparison `new` have other names than `old`, or an operator that is not its neighbour's, < for <=?"""
-    names, kinds = zip(*((_reads(tree), _operators(tree)) for tree in map(ast.parse, (old, new))))
-    return Counter(names[0]) != Counter(names[1]) or kinds[0] != kinds[1]
+    names, kinds = zip(*((_compared(tree), _operators(tree)) for tree in map(ast.parse, (old, new))))
+    return names[0] != names[1] or kinds[0] != kinds[1]
+
+
+def _compared(tree) -> Counter:
+    """The names that it reads, without those of functions."""
+    called = (getattr(node.func, "id", "") for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return Counter(_reads(tree)) - Counter(called)
 
 
 def _operators(tree) -> list:
