@@ -909,3 +909,31 @@ def train_with_all_forward_passes_first(model, batches, lr, max_norm):
         model.clip(max_norm)
         model.update(lr)
     return [float(x) for x in losses], [float(x) for x in norms]
+
+
+@wrong("train_ahead", says="after the host had waited, it launched `clip` and `update`")
+def ahead_reads_before_the_last_update(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for step, (x, y) in enumerate(batches):
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norms.append(model.norm().copy())
+        if step == len(batches) - 1:
+            losses, norms = [float(a) for a in losses], [float(a) for a in norms]
+        model.clip(max_norm)
+        model.update(lr)
+    return losses, norms
+
+
+@right("train_ahead")
+def ahead_that_reads_behind_the_last_update(model, batches, lr, max_norm):
+    kept = []
+    for step, (x, y) in enumerate(batches, 1):
+        kept.append([model.forward(x, y).copy()])
+        model.backward()
+        kept[-1].append(model.norm().copy())
+        model.clip(max_norm)
+        model.update(lr)
+        if step == len(batches):
+            kept = [[float(number) for number in pair] for pair in kept]
+    return [loss for loss, _ in kept], [norm for _, norm in kept]
