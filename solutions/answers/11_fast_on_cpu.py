@@ -1232,3 +1232,13 @@ def _ranges_with_their_ends(dwte, dwpe, dout, tokens):
 @wrong("scatter_add", says="turn 0 writes 0 … 2 and turn 1 writes 2 … 4: index 2 should belong to one of them alone")
 def scatter_in_ranges_with_their_ends(dwte, dwpe, dout, tokens):
     _ranges_with_their_ends(dwte, dwpe, dout, tokens)
+
+
+@wrong("roofline", says="with 0 where there are no operations: a copy has a shortest time, too")
+def roofline_without_operations_is_0(flops, nbytes, seconds, peak, bandwidth):
+    intensity = flops / nbytes
+    attainable = np.minimum(peak, intensity * bandwidth)
+    shortest = np.maximum(flops / peak, nbytes / bandwidth)
+    reached = flops / seconds
+    share = np.where(attainable > 0, reached / np.where(attainable > 0, attainable, 1), 0.0)
+    return attainable, shortest, share

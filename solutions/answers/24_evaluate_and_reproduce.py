@@ -798,3 +798,15 @@ def all_exponents_but_the_last(sizes, losses, errors, exponents):
         if bad < best:
             best, out = bad, (E, A * sizes[0] ** a, a)
     return out
+
+
+@wrong("plan_run", says="with C = 768 in the attention term, whatever the model")
+def plan_with_the_channels_of_one_model(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    plans = []
+    for d in range(1, 201):
+        N = weights(d)
+        tokens = flops / (6 * N + 6 * d * 768 * T)
+        plans.append((predicted_loss(N, tokens), d, tokens))
+    loss, d, tokens = min(plans)
+    return d, tokens
