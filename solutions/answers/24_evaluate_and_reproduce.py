@@ -800,7 +800,7 @@ def all_exponents_but_the_last(sizes, losses, errors, exponents):
     return out
 
 
-@wrong("plan_run", says="with C = 768 in the attention term, whatever the model")
+@wrong("plan_run", says="with 768 channels, or 12 layers, in the attention term")
 def plan_with_the_channels_of_one_model(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     plans = []

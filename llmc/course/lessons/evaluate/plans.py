@@ -60,15 +60,11 @@ def mistakes(d, offer) -> dict:
         "with an attention term without T": (flops / (6 * N + attention / T), FLOPS),
         "with an attention term without L": (flops / (6 * N + attention / d), FLOPS),
         "with 6·T·C² for attention: each query meets T keys of C numbers": (flops / (6 * N + 6 * T * C * C), FLOPS),
-        "with C = 768 in the attention term, whatever the model: it has 64 d channels": (
-            flops / (6 * N + 6 * d * 768 * T),
+        "with 768 channels, or 12 layers, in the attention term of every model: it has d layers of 64 d channels": (
+            flops / (6 * N + 6 * d * 768 * T),  # 12 layers of 64 d channels give the same product
             FLOPS,
         ),
-        "with L = 12 in the attention term, whatever the model: it has d layers": (
-            flops / (6 * N + 6 * 12 * C * T),
-            FLOPS,
-        ),
-        "with L = 12 and C = 768 in the attention term, whatever the model: it has d layers of 64 d channels": (
+        "with 12 layers of 768 channels in the attention term of every model: it has d layers of 64 d channels": (
             flops / (6 * N + 6 * 12 * 768 * T),
             FLOPS,
         ),
