@@ -199,7 +199,7 @@ class Others:
 
     def always(self, so) -> bool:
         """Is so(pieces, buckets) true in every case?"""
-        return bool(self.cases) and all(counts and so(pieces, counts) for pieces, _, counts in self.cases)
+        return bool(self.cases) and all(counts is not None and so(pieces, counts) for pieces, _, counts in self.cases)
 
     def shown(self) -> str | None:
         """What its choices have in common: what it never looks at, or which problem they solve instead."""
@@ -267,7 +267,7 @@ INSTEAD = {
 
 def _is_ends(pieces, buckets) -> bool:
     """Do the numbers rise to that of all pieces?"""
-    return [*buckets] == sorted(set(buckets)) and buckets[-1] == len(pieces)
+    return [*buckets] == sorted(set(buckets)) and [*buckets][-1:] == [len(pieces)]
 
 
 def _inspect(pieces, buckets, what, others):
