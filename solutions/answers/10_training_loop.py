@@ -1114,3 +1114,14 @@ def whole_unless_it_is_new(disk, name, data):
     disk.sync(temporary)
     disk.rename(temporary, name)
     disk.sync_folder()
+
+
+@wrong("z_scores", says="the value in the middle of its window, so z changes with later values")
+def z_around_the_value(values, window):
+    z = np.full(len(values), np.nan)
+    half = window // 2
+    for i in range(window - 1, len(values)):
+        around = values[max(0, i - half) : i - half + window]
+        spread = np.std(around)
+        z[i] = 0.0 if spread == 0 else (values[i] - np.mean(around)) / spread
+    return z

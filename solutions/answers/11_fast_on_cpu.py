@@ -1250,3 +1250,13 @@ def lean_with_larger_shares_in_long_texts(dout, out, stats, q, k, v):
         dq[i] = ds @ k[: i + 1]
         dk[: i + 1] += ds[:, None] * q[i]
     return dq, dk, dv
+
+
+@wrong("roofline", says="with 0 where there are no operations: a copy has a shortest time, too")
+def roofline_without_operations_is_0(flops, nbytes, seconds, peak, bandwidth):
+    intensity = flops / nbytes
+    attainable = np.minimum(peak, intensity * bandwidth)
+    shortest = np.maximum(flops / peak, nbytes / bandwidth)
+    reached = flops / seconds
+    share = np.where(attainable > 0, reached / np.where(attainable > 0, attainable, 1), 0.0)
+    return attainable, shortest, share

@@ -1096,6 +1096,22 @@ def grid_with_y_first_in_the_block(rows, cols, block):
     return -(-cols // x), -(-rows // y)
 
 
+@wrong("grid_for", says="In y a block is added where the columns leave a remainder, not where the rows do")
+def grid_with_the_columns_remainder_in_y(rows, cols, block):
+    blocks_x, extra = divmod(cols, block[0])
+    if extra:
+        blocks_x += 1
+    blocks_y = rows // block[1]
+    if extra:
+        blocks_y += 1
+    return blocks_x, blocks_y
+
+
+@wrong("grid_for", says="In x a block is added where the rows leave a remainder, not where the columns do")
+def grid_with_the_rows_remainder_in_x(rows, cols, block):
+    return cols // block[0] + (rows % block[1] > 0), -(-rows // block[1])
+
+
 # ------------------------------------------------------------- what only the accesses, or another launch, can tell
 
 WHOLE_FOURS = f"""

@@ -740,7 +740,7 @@ def plan_without_alignment(tensors):
     return _first_fit(tensors, range(len(tensors)), unit=1)
 
 
-@wrong("plan_memory", says="is an end rounded down?")
+@wrong("plan_memory", says="your places are the sums of the sizes rounded DOWN to multiples of 16: round an end up")
 def plan_that_rounds_down(tensors):
     return _first_fit(tensors, range(len(tensors)), up=False)
 
@@ -786,7 +786,7 @@ def plan_that_looks_at_ends_alone(tensors):
     return places
 
 
-@wrong("plan_memory", says="times the floor. The goal is at most 1.18")
+@wrong("plan_memory", says="With the same tensors listed from the largest to the smallest your function takes 1.")
 def plan_in_the_order_of_the_list(tensors):
     return _first_fit(tensors, range(len(tensors)))
 
@@ -836,7 +836,7 @@ def plan_that_remembers_other_lists(tensors, taken=[]):  # noqa: B006
     return places
 
 
-@wrong("plan_memory", says="times the floor. The goal is at most")
+@wrong("plan_memory", says="your function puts the smallest at byte 0 and the largest last")
 def plan_smallest_first(tensors):
     return _first_fit(tensors, sorted(range(len(tensors)), key=lambda k: tensors[k][0]))
 
@@ -852,7 +852,7 @@ def plan_of_the_whole(tensors):
     return max(place + size for place, (size, _, _) in zip(places, tensors))
 
 
-@wrong("plan_memory", says="overlap while both live")
+@wrong("plan_memory", says="all overlap that live together, whatever their steps")
 def plan_with_one_place(tensors):
     return [0 for _ in tensors]
 
@@ -1047,3 +1047,81 @@ def classifier_that_adds_the_maximum_twice(code):
 @wrong("gelu_again", says="d equals the reference with 2 g (1 - g) missing")
 def again_with_the_inner_slope_alone(code):
     return replaced(code, "2.0f * x * g * (1.0f - g) * inner_slope(x)", "x * inner_slope(x)")
+
+
+@wrong("train_ahead", says="after the host had waited, it launched `clip` and `update`")
+def ahead_reads_before_the_last_update(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for step, (x, y) in enumerate(batches):
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norms.append(model.norm().copy())
+        if step == len(batches) - 1:
+            losses, norms = [float(a) for a in losses], [float(a) for a in norms]
+        model.clip(max_norm)
+        model.update(lr)
+    return losses, norms
+
+
+@right("train_ahead")
+def ahead_that_reads_behind_the_last_update(model, batches, lr, max_norm):
+    kept = []
+    for step, (x, y) in enumerate(batches, 1):
+        kept.append([model.forward(x, y).copy()])
+        model.backward()
+        kept[-1].append(model.norm().copy())
+        model.clip(max_norm)
+        model.update(lr)
+        if step == len(batches):
+            kept = [[float(number) for number in pair] for pair in kept]
+    return [loss for loss, _ in kept], [norm for _, norm in kept]
+
+
+@wrong("plan_memory", says="your places are the sums of the sizes as they are, rounded up to 16 only afterwards")
+def plan_rounded_up_in_the_end(tensors):
+    offsets = {}
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        size, first, last = tensors[k]
+        taken = []
+        for j, offset in offsets.items():
+            if tensors[j][1] <= last and first <= tensors[j][2]:
+                taken.append((offset, offset + tensors[j][0]))
+        place = 0
+        for begin, end in sorted(taken):
+            if place + size <= begin:
+                break
+            place = max(place, end)
+        offsets[k] = place
+    return [(offsets[k] + 15) // 16 * 16 for k in range(len(tensors))]
+
+
+@wrong("plan_memory", says="rounded up to 16: a tensor of 17 bytes takes 32")
+def plan_whose_ends_are_one_too_low(tensors):
+    offsets = {}
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        size, first, last = tensors[k]
+        place = 0
+        for j in sorted(offsets, key=offsets.get):
+            if tensors[j][1] <= last and first <= tensors[j][2]:
+                if place + size <= offsets[j]:
+                    break
+                place = max(place, (offsets[j] + tensors[j][0] - 1 + 15) // 16 * 16)
+        offsets[k] = place
+    return [offsets[k] for k in range(len(tensors))]
+
+
+@wrong("plan_memory", says="side by side: places are not reused in part")
+def plan_of_whole_slots(tensors):
+    slots, end, offsets = [], 0, []  # [first byte, size, lives]
+    for size, first, last in tensors:
+        room = -(-size // 16) * 16
+        for slot in slots:
+            if slot[1] >= room and all(last < a or b < first for a, b in slot[2]):
+                slot[2].append((first, last))
+                offsets.append(slot[0])
+                break
+        else:
+            slots.append([end, room, [(first, last)]])
+            offsets.append(end)
+            end += room
+    return offsets

@@ -291,7 +291,7 @@ def stochastic_takes_infinity_for_nan(x, random):
     return np.where(np.isfinite(x), rounded, np.uint16(0x7FC0))
 
 
-@wrong("stochastic_bfloat16", says="x cut off after 16 bits: nothing ever goes up")
+@wrong("stochastic_bfloat16", says="With `random` in uint32 your function gives the right patterns: a sum of")
 def stochastic_overflows_in_16_bits(x, random):
     bits = x.view(np.uint32)
     lower = bits.astype(np.uint16)
@@ -1124,3 +1124,37 @@ def unscale_goes_on_counting(grads, scale, good_steps, interval):
     if good_steps >= interval:
         scale, good_steps = 2 * scale, 0
     return unscaled, scale, good_steps
+
+
+@wrong("to_bfloat16", says="with `(lower > 32768) | (lower == 32768) & (upper & 1)` in place of")
+def nearest_without_brackets_around_a_comparison(x):
+    bits = x.view(np.uint32)
+    upper, lower = bits >> 16, bits & 0xFFFF
+    up = lower > 0x8000 | (lower == 0x8000) & (upper & 1)
+    return np.where(np.isnan(x), 0x7FC0, upper + up).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="with 32 bits in place of 16 in `lower = (bits & 65535).astype(np.uint16)`")
+def nearest_with_a_carry_in_16_bits(x):
+    bits = x.view(np.uint32)
+    upper = (bits >> 16).astype(np.uint16)
+    lower = (bits & 0xFFFF).astype(np.uint16)
+    carry = (lower + 0x7FFF + (upper & 1)) >> 16
+    return np.where(np.isnan(x), np.uint16(0x7FC0), upper + carry)
+
+
+@wrong("quantize_e4m3", says="the codes are rounded up, away from 0, not to the nearest")
+def eight_with_the_next_larger_code(x):
+    table = np.arange(127, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64)  # (127,) rising
+
+    def encode(scale):
+        y = x.astype(np.float64) / scale
+        codes = np.searchsorted(table, np.minimum(np.abs(y), 448.0))
+        values = np.sign(y) * table[codes] * scale
+        return (codes + 128 * (y < 0)).astype(np.uint8), np.mean((values - x) ** 2)
+
+    amax = float(np.abs(x).max())
+    if amax == 0:
+        return np.zeros(x.shape, np.uint8), 1.0
+    scale = min((amax / 448 * 2 ** (k / 64) for k in range(64)), key=lambda s: encode(s)[1])
+    return encode(scale)[0], scale

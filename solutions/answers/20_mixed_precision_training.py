@@ -1139,3 +1139,47 @@ def adamw_that_turns_the_question_round(code):
 @wrong("layernorm_bf16", says="rstd equals the reference with |x - mean| in place of its square")
 def norm_of_distances(code):
     return replaced(code, "squares += (v[e] - m) * (v[e] - m)", "squares += fabsf(v[e] - m)")
+
+
+@wrong("recompute_schedule", says="it stops giving up too early. What counts is the most bytes at any time")
+def schedule_that_counts_only_what_it_keeps(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def plan(kept):
+        memory, schedule = set(), []
+
+        def make(name):
+            if name in memory:
+                return
+            for read in layers[name].reads:
+                make(read)
+            schedule.append(("make", name))
+            memory.add(name)
+
+        def drop(name):
+            schedule.append(("drop", name))
+            memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            wanted = {name for later in net[k + 1 :] for name in later.reads}
+            for name in sorted(memory - kept - wanted):
+                drop(name)
+
+        for k in range(len(net) - 1, -1, -1):
+            for name in net[k].needs:
+                make(name)
+            schedule.append(("backward", net[k].name))
+            wanted = {name for layer in net[:k] for name in layer.needs}
+            for name in sorted(memory - wanted):
+                drop(name)
+        return schedule
+
+    kept = {layer.name for layer in net}
+    held = sum(layer.size for layer in net)
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        if held <= limit:
+            break
+        kept.remove(layer.name)
+        held -= layer.size
+    return plan(kept)

@@ -844,3 +844,39 @@ def fit_costs_by_its_own_times(world, sizes, seconds):
         x = np.linalg.solve(A.T @ A, A.T @ y)
         model = columns @ x
     return x[0], 1 / x[1]
+
+
+@wrong("choose_buckets", says="it rises to the number of pieces: those are the places where buckets end")
+def buckets_by_their_ends(pieces, cluster):
+    n = len(pieces)
+
+    def counts_of(borders):
+        return [b - a for a, b in zip([0] + borders, borders)]
+
+    def cost(borders):
+        return play(pieces, counts_of(borders), cluster)
+
+    best = min((sorted({round(n * i / k) for i in range(1, k + 1)}) for k in range(1, n + 1)), key=cost)
+    better = True
+    while better:
+        better = False
+        for border in range(1, n):
+            trial = sorted(set(best) ^ {border})
+            if cost(trial) < cost(best):
+                best, better = trial, True
+    return best
+
+
+@wrong("ring_all_reduce", says="np.array_split cuts them into")
+def ring_with_pieces_rounded_up(array, link):
+    N, r, n = link.world, link.rank, len(array)
+    size = -(-n // N)
+
+    def piece(k):
+        return array[k % N * size : (k % N + 1) * size]
+
+    for t in range(N - 1):
+        target = piece(r - t - 1)
+        target += link.exchange(piece(r - t))
+    for t in range(N - 1):
+        piece(r - t)[...] = link.exchange(piece(r + 1 - t))

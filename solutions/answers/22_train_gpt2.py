@@ -397,12 +397,12 @@ def budget_with_a_smaller_batch_alone():
     return {"batch_size": 4}
 
 
-@wrong("best_budget", says="too high a learning rate does that")
+@wrong("best_budget", says="The loss rose far above where it began. In a fifth of the budget")
 def budget_with_a_wild_rate():
     return {"layers": 1, "channels": 32, "length": 16, "batch_size": 8, "learning_rate": 10.0, "warmup": 0.0}
 
 
-@wrong("best_budget", says="steps are few: a smaller batch makes more steps of the same letters")
+@wrong("best_budget", says="what helps is batch_size 16")
 def budget_in_large_batches():
     return {"layers": 1, "channels": 32, "length": 32, "batch_size": 32, "learning_rate": 1e-2}
 
@@ -491,3 +491,12 @@ def broken_takes_the_spread_of_losses(log, healthy):
     if run["loss"].std() > 1.4 * ok["loss"].std():
         return "batch_size"
     return None
+
+
+@wrong("best_budget", says="your function changes GIVEN itself: layers, channels and length were not as given any more")
+def budget_written_into_given():
+    settings = GIVEN
+    settings["layers"] = 1
+    settings["channels"] = 16
+    settings["length"] = 16
+    return settings

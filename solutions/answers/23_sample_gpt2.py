@@ -599,3 +599,38 @@ def row_of_keys_that_is_copied_too_soon(W, keys, values, t, token):
         h = layernorm(x, W["ln2w"][l], W["ln2b"][l])
         x = x + W["fcprojw"][l] @ gelu(W["fcw"][l] @ h + W["fcb"][l]) + W["fcprojb"][l]
     return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
+
+
+@wrong("top_p", says="where candidates hold exactly the share, one too many is kept")
+def top_p_that_keeps_a_tail_of_exactly_the_rest(p, share):
+    rising = np.sort(p)
+    edge = rising[np.argmax(np.cumsum(rising) >= 1 - share)]
+    kept = p * (p >= edge)
+    return kept / kept.sum()
+
+
+@wrong("beam_search", says="ranks continuations by their newest token alone, not by the whole text")
+def beam_ranks_by_the_newest_token(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = model.log_probs(prompt + text)
+            found += [(p[token], text + [token], total + p[token]) for token in range(len(p))]
+        found.sort(reverse=True)
+        beam = [(text, total) for _, text, total in found[:width]]
+    text, total = max(beam, key=lambda pair: pair[1])
+    return text, float(total)
+
+
+@wrong("beam_search", says="keeps one of all texts that end in the same token: keep others, too")
+def beam_keeps_one_text_for_each_token(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        best = {}
+        for text, total in beam:
+            for token, logp in enumerate(model.log_probs(prompt + text)):
+                if token not in best or total + logp > best[token][1]:
+                    best[token] = text + [token], total + float(logp)
+        beam = sorted(best.values(), key=lambda pair: pair[1], reverse=True)[:width]
+    return beam[0]

@@ -809,3 +809,15 @@ def endings_of_the_token_itself(logits, tokens, mask):
     ending = mask[:, 1:]
     sums = (costs * ending).sum(axis=1)
     return sums, sums / ending.sum(axis=1)
+
+
+@wrong("plan_run", says="with 768 channels, or 12 layers, in the attention term")
+def plan_with_the_channels_of_one_model(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    plans = []
+    for d in range(1, 201):
+        N = weights(d)
+        tokens = flops / (6 * N + 6 * d * 768 * T)
+        plans.append((predicted_loss(N, tokens), d, tokens))
+    loss, d, tokens = min(plans)
+    return d, tokens

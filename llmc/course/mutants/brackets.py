@@ -1,5 +1,5 @@
 """Mistakes with brackets: (a - b) · c as a - b · c, a · c + b as (a + b) · c, f(a) + b as f(a + b), a + (b & c) as
-a + b & c.
+a + b & c, (a > b) | c as a > b | c.
 """
 
 import ast
@@ -103,8 +103,17 @@ def _of_bits(node):
         new = ast.BinOp(node.left.left, node.left.op, ast.BinOp(node.left.right, node.op, node.right))
     elif _is(node, sums) and _is(node.right, BITS):
         new = ast.BinOp(ast.BinOp(node.left, node.op, node.right.left), node.right.op, node.right.right)
+    elif isinstance(node, ast.Compare) and _is(node.comparators[0], (ast.BitAnd, ast.BitOr)):
+        new = _compared_first(node)
     if new:
         yield 1, f"with {quoted(new)} in place of {quoted(node)}", new
+
+
+def _compared_first(node):
+    """(a > b) | c for a > (b | c), which is what a > b | c means; (a > b) | (c == d) for a > b | c == d."""
+    (first, *ops), (bits, *others) = node.ops, node.comparators
+    rest = ast.Compare(bits.right, ops, others) if ops else bits.right
+    return ast.BinOp(ast.Compare(node.left, [first], [bits.left]), bits.op, rest)
 
 
 def _past_a_matrix(node):

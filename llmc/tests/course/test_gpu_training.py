@@ -13,6 +13,7 @@ from llmc.config import GPT2Config
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.gpu_training import (
     apart,
+    arena_causes,
     arenas,
     drawings,
     measured,
@@ -116,8 +117,8 @@ TENSORS = [(20, 0, 1), (10, 1, 2), (20, 2, 3)]
 
 
 def test_the_floor_is_the_largest_sum_that_lives_in_one_step():
-    assert arenas.floor(TENSORS) == 30
-    assert arenas.needed([0, 32, 0], TENSORS) == 42
+    assert arena_causes.floor(TENSORS) == 30
+    assert arena_causes.needed([0, 32, 0], TENSORS) == 42
     arenas.explain([0, 32, 0], TENSORS, "here")
 
 
@@ -129,7 +130,7 @@ def test_the_floor_is_the_largest_sum_that_lives_in_one_step():
         ([0, 32, 0.0], "the place of tensor 2 is 0.0"),
         ([0, -16, 0], "the array begins at byte 0"),
         ([0, 24, 0], "no multiple of 16"),
-        ([0, 16, 0], "tensors 0 and 1 overlap while both live.(?s:.)*both belong to that step"),
+        ([0, 16, 0], "tensors 0 and 1 overlap while both live.(?s:.)*steps 1 to 2\n→ Where"),
         ([0, 32, 32], "tensors 1 and 2 overlap"),
     ],
 )

@@ -169,16 +169,30 @@ def test_settings_of_a_budget(settings, words):
     assert (found is None) if words is None else words in found
 
 
+def test_given_settings_that_were_changed_are_restored():
+    given = {"layers": 1, "channels": 64}
+    with pytest.raises(WrongAnswer, match="changes GIVEN itself: layers was not as given"):
+        budget.restore(given, {"layers": 2, "channels": 64})
+    assert given == {"layers": 2, "channels": 64}
+    budget.restore(given, given.copy())
+
+
 def test_what_train_letters_returns_is_no_dict_of_settings():
     assert "that is what train_letters returns" in budget.explain_settings((3.9, [5.0, 4.0], 100), {})
 
 
 @pytest.mark.parametrize(
     "best, words",
-    [(0.01, "what helps is learning_rate 0.1"), (10, "what helps is learning_rate 3"), (1, "none of these")],
+    [
+        (0.1, "what helps is learning_rate 0.1"),
+        (0.01, "what helps is the given learning_rate"),
+        (10, "what helps is learning_rate 3"),
+        (1, "none of these"),
+    ],
 )
 def test_another_learning_rate_is_advised_only_if_it_helps(best, words):
     standard = {"learning_rate": 3e-3, "beta2": 0.95, "warmup": 0.1, "schedule": "cosine", "weight_decay": 0.1}
+    standard |= {"layers": 1, "channels": 8, "batch_size": 4}
     chosen, tried = standard | {"learning_rate": 1.0}, []
 
     def again(share, **settings):
@@ -187,7 +201,7 @@ def test_another_learning_rate_is_advised_only_if_it_helps(best, words):
 
     run, given = (3.9, [5.0] * 2000, 200_000), (3.8, [5.0] * 20, 10_000)
     assert words in budget.explain_run(run, given, chosen, standard, again)
-    assert [share for share, _ in tried] == [budget.TRIED] * 4 and tried[0][1] == 1.0
+    assert [share for share, _ in tried] == [budget.TRIED] * 5 and tried[0][1] == 1.0
 
 
 def test_where_to_look_exists():

@@ -60,6 +60,14 @@ def mistakes(d, offer) -> dict:
         "with an attention term without T": (flops / (6 * N + attention / T), FLOPS),
         "with an attention term without L": (flops / (6 * N + attention / d), FLOPS),
         "with 6·T·C² for attention: each query meets T keys of C numbers": (flops / (6 * N + 6 * T * C * C), FLOPS),
+        "with 768 channels, or 12 layers, in the attention term of every model: it has d layers of 64 d channels": (
+            flops / (6 * N + 6 * d * 768 * T),  # 12 layers of 64 d channels give the same product
+            FLOPS,
+        ),
+        "with 12 layers of 768 channels in the attention term of every model: it has d layers of 64 d channels": (
+            flops / (6 * N + 6 * 12 * 768 * T),
+            FLOPS,
+        ),
         "with 2N for each token, the forward pass alone": (flops / (2 * N), FLOPS),
         "with 2N + 2·L·C·T for each token, the forward pass alone": (flops / (2 * N + attention / 3), FLOPS),
         "with 4N for each token, the backward pass alone": (flops / (4 * N), FLOPS),

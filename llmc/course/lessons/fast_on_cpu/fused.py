@@ -204,9 +204,21 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the share of the bandwidth alone": moving / seconds,
             "the share in percent: return a number from 0 to 1": 100 * right.share,
             "the share of the sum of both times": (computing + moving) / seconds,
+            **_idle(right.share, flops),
         },
     }
     return {name: {text: (array, ROOF) for text, array in table.items()} for name, table in wrong.items()}
+
+
+def _idle(share, flops) -> dict:
+    """Known wrong shares where there are no operations, which moves bytes all the same."""
+    share, none = np.asarray(share, np.float64), np.asarray(flops) == 0
+    said = "where there are no operations: a copy has a shortest time, too, and its share is shortest / seconds"
+    return {
+        f"the reference with {word} {said}": np.where(none, number, share)
+        for word, number in (("0", 0.0), ("1", 1.0), ("NaN", np.nan))
+        if none.any()
+    }
 
 
 # ------------------------------------------------------------------------------- exercise 3: residual and layernorm

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from llmc.course.checks import evidence
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer, describe
 
 # where to look; a test holds these titles against the headings of notebooks/12_first_kernels.ipynb
@@ -36,46 +38,74 @@ def compare_grid(got, rows, cols, block):
     """WrongAnswer unless got is the smallest grid (x, y) whose blocks (x, y) cover cols in x and rows in y."""
     if not isinstance(got, tuple) or len(got) != 2:
         raise WrongAnswer(f"the grid should be a tuple of two, (blocks in x, blocks in y), but is {describe(got)}.")
-    wanted = -(-cols // block[0]), -(-rows // block[1])
+    wanted = _smallest((cols, rows), block)
     if not all(isinstance(n, (int, np.integer)) for n in got):
         right = "the numbers are right; make each an int" if got == wanted else "`/` gives a float, `//` does not"
         raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: {right}.", explained=got == wanted)
     if got == wanted:
         return
     case = f"{rows} rows and {cols} columns, in blocks of {block}: expected the grid {wanted}, got {got}."
-    if got == (-(-rows // block[0]), -(-cols // block[1])):
-        sentence = "the axes are swapped: x runs along the columns, y along the rows"
-    elif got == (-(-cols // block[1]), -(-rows // block[0])):
-        sentence = "the two numbers of the block are swapped: it is (threads in x, threads in y)"
-    elif got == wanted[::-1]:
-        sentence = "the grid's axes are in the wrong order: x first, then y"
-    else:
-        sentence = _first_wrong_axis(got, wanted, (cols, rows), block)
-    made = _made_by(got, (cols, rows), block)
-    known = f".\n{made}" if made else ""
-    raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}{known}.\n→ Where to look: {AXES}.\n\n{case}")
+    sentence = _made_by(EXCHANGED, got, (cols, rows), block)
+    if not sentence:
+        more = _made_by(FORMULAS, got, (cols, rows), block) or _of_the_other_axis()
+        sentence = _first_wrong_axis(got, wanted, (cols, rows), block) + (f".\n{more}" if more else "")
+    raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}.\n→ Where to look: {AXES}.\n\n{case}")
 
 
-def _made_by(got, sizes, block) -> str:
-    """A sentence on the formula that gives both numbers of a wrong grid; "" if none of these does, or two do."""
-    up, numbers = [-(-n // d) for n, d in zip(sizes, block)], sizes[0] * sizes[1]
-    formulas = {
-        "that is n // d for both axes, which rounds down: round up": [n // d for n, d in zip(sizes, block)],
-        "that is n // d + 1 for both axes, which adds a block where n is a multiple of d": [
-            n // d + 1 for n, d in zip(sizes, block)
-        ],
-        "that is n / d, rounded to the nearest, for both axes: round up": [round(n / d) for n, d in zip(sizes, block)],
-        "these are the threads that are needed, not the blocks: divide by those of a block": [
-            n * d for n, d in zip(up, block)
-        ],
-        "these are the numbers of the matrix, not blocks: divide by the threads of a block": [*sizes],
-        "these blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": [
-            -(-numbers // (block[0] * block[1])),
-            1,
-        ],
-    }
-    found = [words for words, grid in formulas.items() if list(got) == grid]
-    return f"{found[0][0].upper()}{found[0][1:]}" if len(found) == 1 else ""
+def _smallest(sizes, block):
+    """The right grid (x, y) for sizes (columns, rows)."""
+    return tuple(-(-n // d) for n, d in zip(sizes, block))
+
+
+EXCHANGED = {  # mistakes, and the grid (x, y) that each gives for sizes (columns, rows) and a block (x, y)
+    "the axes are swapped: x runs along the columns, y along the rows": lambda n, d: _smallest(n[::-1], d),
+    "the two numbers of the block are swapped: it is (threads in x, threads in y)": lambda n, d: _smallest(n, d[::-1]),
+    "the grid's axes are in the wrong order: x first, then y": lambda n, d: _smallest(n, d)[::-1],
+}
+FORMULAS = {
+    "That is n // d for both axes, which rounds down: round up": lambda n, d: (n[0] // d[0], n[1] // d[1]),
+    "That is n // d + 1 for both axes, which adds a block where n is a multiple of d": (
+        lambda n, d: (n[0] // d[0] + 1, n[1] // d[1] + 1)
+    ),
+    "That is n / d, rounded to the nearest, for both axes: round up": (
+        lambda n, d: (round(n[0] / d[0]), round(n[1] / d[1]))
+    ),
+    "These are the threads that are needed, not the blocks: divide by those of a block": (
+        lambda n, d: tuple(blocks * threads for blocks, threads in zip(_smallest(n, d), d))
+    ),
+    "These are the numbers of the matrix, not blocks: divide by the threads of a block": lambda n, d: n,
+    "These blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": (
+        lambda n, d: (-(-n[0] * n[1] // (d[0] * d[1])), 1)
+    ),
+}
+MORE = [((columns, rows), (32, 4)) for columns in (96, 97) for rows in (64, 65)]  # a remainder in none, one, both
+
+
+def _made_by(formulas, got, sizes, block) -> str:
+    """The mistake that gives this wrong grid, and those of more calls, if there are any; "" if none does, or two do."""
+    more = _grids()
+    found = [
+        words
+        for words, grid in formulas.items()
+        if grid(sizes, block) == got and all(grid(*case) == other for case, other in zip(MORE, more))
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def _grids() -> list:
+    """What the learner's function gives for MORE; [] outside of a check."""
+    function = evidence.learners_function()
+    return [outcome(function, rows, columns, block) for (columns, rows), block in MORE] if function else []
+
+
+def _of_the_other_axis() -> str:
+    """A sentence if the remainder of one axis decides whether the other gets its last block; else ""."""
+    grids = _grids()
+    for k, (name, own, other) in enumerate((("x", "columns", "rows"), ("y", "rows", "columns"))):
+        as_other = [n[k] // d[k] + (n[1 - k] % d[1 - k] > 0) for n, d in MORE]
+        if grids and all(isinstance(grid, tuple) and grid[k] == blocks for grid, blocks in zip(grids, as_other)):
+            return f"In {name} a block is added where the {other} leave a remainder, not where the {own} do"
+    return ""
 
 
 def _first_wrong_axis(got, wanted, sizes, block):

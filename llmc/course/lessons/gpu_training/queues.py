@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.contrast import listed
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.gpu_training.places import DECIDED, LATER
 
@@ -76,7 +77,10 @@ def two_lists(results, steps):
 
 
 def waits_once(queue, steps, where):
-    """WrongAnswer if the loop waited between steps, or took numbers that a GPU would not have had yet."""
+    """WrongAnswer if the loop waited before its end, or took numbers that a GPU would not have had yet.
+
+    queue: the exercise's pretend GPU, whose `calls` are the names of what was launched, and "wait".
+    """
     if queue.waits == 0:
         raise WrongAnswer(
             "the numbers are right, but the host never waited for them: on a GPU they would not be there yet. Read a "
@@ -89,4 +93,12 @@ def waits_once(queue, steps, where):
             f"right, but the host waited {queue.waits} times in {steps} step{'s' * (steps > 1)}{each}; once is enough, "
             f"after the last launch.\nA float(…) waits, and so does a comparison of a Number, as in an if."
             f"{early}\n→ Where to look: {where}."
+        )
+    k = queue.calls.index("wait")
+    if later := queue.calls[k + 1 :]:
+        raise WrongAnswer(
+            f"the numbers are right, and there is a single wait, but it comes too early: after the host had waited, it "
+            f"launched {listed(f'`{name}`' for name in later)}. Wait once, after the last launch.\n"
+            f"Before the wait it had launched {listed([f'`{name}`' for name in queue.calls[:k]][-2:])}.\n"
+            f"→ Where to look: {where}."
         )

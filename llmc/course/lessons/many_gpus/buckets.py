@@ -197,11 +197,9 @@ class Others:
         some = [odd(rng, n) for n in (5, 8, 13, 13)] + [(gpt2(), cluster) for cluster in CLUSTERS.values()]
         return [(pieces, cluster, self._chosen(pieces, cluster)) for pieces, cluster in some if self._choose]
 
-    def always_short(self) -> bool:
-        """Are pieces missing in every case, always of those at the end?"""
-        return bool(self.cases) and all(
-            counts is not None and sum(counts) < len(pieces) for pieces, *_, counts in self.cases
-        )
+    def always(self, so) -> bool:
+        """Is so(pieces, buckets) true in every case?"""
+        return bool(self.cases) and all(counts is not None and so(pieces, counts) for pieces, _, counts in self.cases)
 
     def shown(self) -> str | None:
         """What its choices have in common: what it never looks at, or which problem they solve instead."""
@@ -267,6 +265,11 @@ INSTEAD = {
 }
 
 
+def _is_ends(pieces, buckets) -> bool:
+    """Do the numbers rise to that of all pieces?"""
+    return [*buckets] == sorted(set(buckets)) and [*buckets][-1:] == [len(pieces)]
+
+
 def _inspect(pieces, buckets, what, others):
     """WrongAnswer unless buckets are counts of pieces that cover all of them."""
     if not isinstance(buckets, list | tuple):
@@ -279,11 +282,16 @@ def _inspect(pieces, buckets, what, others):
     if sum(buckets) != len(pieces):
         words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
         why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
-        if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
+        if _is_ends(pieces, buckets) and others.always(_is_ends):
+            why += (
+                f".\nThe list is {list(buckets)}, and in every case it rises to the number of pieces: those are the "
+                "places where buckets end. Return how many pieces each one has"
+            )
+        elif len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
             why += (
                 f".\n{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too"
             )
-        elif sum(buckets) < len(pieces) and others.always_short():
+        elif sum(buckets) < len(pieces) and others.always(lambda some, counts: sum(counts) < len(some)):
             why += (
                 ".\nPieces at the end are missing in every case: is the last bucket, which is being filled when the "
                 "loop ends, put into the list, too?"

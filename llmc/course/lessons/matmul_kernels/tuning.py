@@ -119,6 +119,12 @@ def judge(bench, choice, calls, most_calls, most_loss, where):
 def _tile_or_parts(bench, choice, most_loss) -> str:
     """Is it the tile of this choice that is wrong, or its parts? And was the right one measured?"""
     tile, parts = choice
+    fastest = min(bench.tried, key=bench.us.get, default=choice)
+    if bench.tried and tile == bench.tried[-1][0] != fastest[0] and parts == fastest[1]:
+        return (
+            "The parts are those of the fastest way that autotune measured, and the tile is that of the last one; the "
+            "fastest way has another tile."
+        )
     same_tile = min(((tile, each) for each in PARTS), key=bench.us.get)
     same_parts = min(((each, parts) for each in bench.tiles), key=bench.us.get)
     of_tile, of_parts = (f"{bench.loss(way):.0%} longer than the best" for way in (same_tile, same_parts))

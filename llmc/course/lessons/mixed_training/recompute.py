@@ -4,15 +4,19 @@ A net is a list of Layers. A schedule is a list of pairs: ("make", name) runs a 
 tensor, ("backward", name) runs its backward pass.
 """
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks import evidence
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer, describe, listed
 
 WHERE = 'lesson 20, section "5.2 · A schedule"'
 ACTIONS = "make", "drop", "backward"
 LISTED = 6  # events around a wrong one
+SMALLER = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.2, 0.0)  # times a limit: others that are tried
 
 
 class Layer(NamedTuple):
@@ -154,7 +158,8 @@ def demand(net, schedule, limit, most, what) -> Cost:
         again = " again" * (schedule[k] in schedule[:k])
         words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
         when = f"{nothing}The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
-        raise WrongAnswer(f"{words}.\n{when} {_what_is_there(net, schedule, k)}\n→ Where to look: {WHERE}.")
+        why = _with_less(net, limit) or _what_is_there(net, schedule, k)
+        raise WrongAnswer(f"{words}.\n{when} {why}\n→ Where to look: {WHERE}.")
     again = cost.us / once - 1
     if again > most:
         words = (
@@ -178,6 +183,19 @@ def _given_up(net, schedule) -> str:
         f"those that it makes again cost {dear:.2f} µs for a million bytes, and those that it keeps only {cheap:.2f}"
     )
     return f"It gives up the wrong tensors: {costs}. Give up first what costs the fewest microseconds per byte."
+
+
+def _with_less(net, limit) -> str:
+    """A sentence if the learner's function meets the limit as soon as it is given a smaller one; else ""."""
+    function = evidence.learners_function()
+    for share in SMALLER if function else ():
+        less = int(share * limit)
+        with suppress(WrongAnswer):
+            if play(net, outcome(function, list(net), less)).peak <= limit:
+                given = f"Given a limit of {less:,}, your function makes a schedule that fits into {limit:,}"
+                counts = "What counts is the most bytes at any time: play(net, schedule) has them"
+                return f"{given}: with {limit:,} it stops giving up too early. {counts}."
+    return ""
 
 
 def _what_is_there(net, schedule, k) -> str:

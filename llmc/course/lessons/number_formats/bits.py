@@ -5,6 +5,7 @@ import numpy as np
 from llmc.course.checks import causes, evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.lessons.number_formats.carries import lost
 from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
 
 ROWS = 3  # wrong numbers that are listed
@@ -26,8 +27,10 @@ def compare_bits(got, expected, x, known=None, look=None, about="", random=None,
     wrong = got != expected
     if not wrong.any():
         return set(known)
-    same = (f"the result equals {text}." for text, patterns in known.items() if np.array_equal(patterns, got))
-    lines = [next(same, None) or _changed(got, right) or _diagnosis(got, expected)]
+    same = next((f"the result equals {text}." for text, mine in known.items() if np.array_equal(mine, got)), None)
+    change = _carry_lost(right) or _changed(got, right, ours=same is None)
+    lines = [same or change or _diagnosis(got, expected)]
+    lines += [f"{change[0].upper()}{change[1:]}"] if same and change else []
     lines += [f"The numbers of this call: {about}."] if about else []
     lines += [f"→ Where to look: {look}."] if look else []
     raise WrongAnswer("\n".join([*lines, "", *_listing(got, expected, np.asarray(x), wrong, random)]))
@@ -47,16 +50,23 @@ def _one_nan(codes):
     return np.where((codes & 0x7FFF) > 0x7F80, np.uint16(NAN), codes)
 
 
-def _changed(got, right) -> str | None:
+def _carry_lost(right) -> str | None:
+    """A sentence if 32 bits in place of 16 mend all patterns of this check; else None."""
+    calls = [(given, right(*given)) for given, _ in evidence.calls_so_far()] if right else []
+    said = lost(calls, lambda mine, its: np.shape(mine) == its.shape and np.array_equal(_one_nan(mine), _one_nan(its)))
+    return said and f"{said[0].lower()}{said[1:]}"
+
+
+def _changed(got, right, ours) -> str | None:
     """The change of the learner's function, or of ours, that explains all patterns; None if no small one does."""
 
-    def same(mine, its):
+    def alike(mine, its):
         return mine.dtype == its.dtype and np.array_equal(_one_nan(mine), _one_nan(its))
 
     if right is None:
         return None
     varied = np.ptp(got.astype(int)) > 0  # many changes give the same pattern everywhere
-    change = causes.whole("patterns", evidence.calls_so_far(), right, same, ours=varied)
+    change = causes.whole("patterns", evidence.calls_so_far(), right, alike, ours=ours and varied)
     return f"{change}." if change else None
 
 

@@ -4,12 +4,15 @@ Any scale may be chosen, so the codes are judged by the scale that came with the
 numbers of e4m3. Then the error is compared with that of the usual choice, amax / 448.
 """
 
+from contextlib import suppress
 from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.comparison import compare
+from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.formats import E4M3, decode, encode
 from llmc.course.lessons.number_formats.steps import After, Letters, letter_model
 
@@ -21,6 +24,7 @@ SQUARES = (
     "float64."
 )
 NEAR = 0.004  # of a number: how far bf16, with its 8 digits, may move it
+MANY = 400  # numbers of another call
 HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 
@@ -103,18 +107,15 @@ def _wrong_codes(codes, scale, x):
     wrong = ~(np.abs(got - y) <= np.abs(best - y) * (1 + 1e-6) + 1e-12)  # NaN, too
     if not wrong.any():
         return None
-    at = tuple(np.argwhere(wrong)[0])
-    reason = _reason(got, best, y, scale)
+    at, more = tuple(np.argwhere(wrong)[0]), _of_many_numbers()
+    reason = _reason(got, best, y, scale, more)
     if reason is None and _beside_a_tie(got, best, y)[wrong].all():
         numbers = f"{int(wrong.sum())} of {x.size} codes are wrong, each by less than {NEAR:.1%} from halfway"
-        first = f"x / scale = {_number(y[at])} stands for {got[at]:g}, and {best[at]:g} is nearer"
-        return (
-            f"{numbers}: is x / scale rounded before, to a format with few digits, or divided by another scale? {first}"
-        )
-    if reason is None and (other := _scale_of(codes, x)):
+        return f"{numbers}: x / scale = {_number(y[at])} stands for {got[at]:g}, and {best[at]:g} is nearer"
+    if reason is None and (other := _scale_of(codes, x)) and (more is None or _scale_of(more[0], more[2])):
         return (
             f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
-            f"{scale:.6g}: codes and scale must come from the same try"
+            f"{scale:.6g}: return the scale with which the codes were made"
         )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
@@ -125,6 +126,21 @@ def _wrong_codes(codes, scale, x):
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"
     return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _of_many_numbers():
+    """(codes, scale, x) of the learner's function for numbers of all sizes: so many that nothing fits them by chance.
+
+    None outside of a check, and if it gives no such pair.
+    """
+    function, rng = evidence.learners_function(), np.random.default_rng(0)
+    x = (rng.standard_normal(MANY) * 10 ** rng.uniform(-4, 0, MANY)).astype(np.float32)
+    result = outcome(function, x.copy()) if function else None
+    with suppress(Exception):
+        codes, scale = result
+        if codes.shape == x.shape and codes.dtype == np.uint8 and 0 < float(scale) < np.inf:
+            return codes, float(scale), x
+    return None
 
 
 def _beside_a_tie(got, best, y):
@@ -150,10 +166,27 @@ def _scale_of(codes, x) -> float | None:
     return scale if np.array_equal(decode(codes_of(x.astype(np.float64) / scale), E4M3), decode(codes, E4M3)) else None
 
 
-def _reason(got, best, y, scale):
-    """A known mistake that explains every code; None if there is none."""
-    lower = decode(np.maximum(codes_of(np.abs(y)).astype(int) - 1, 0), E4M3)
-    cut = np.where(np.abs(best) > np.abs(y), lower, np.abs(best))
+def _reason(got, best, y, scale, more):
+    """A known mistake that explains every code, those of many other numbers, too; None if there is none.
+
+    more: _of_many_numbers()
+    """
+    known = _known(y, scale)
+    same = [text for text in known if not np.array_equal(known[text], best)]
+    same = [text for text in same if np.array_equal(known[text], got, equal_nan=True)]
+    if more:
+        codes, other, x = more
+        elsewhere, there = _known(x.astype(np.float64) / other, other), decode(codes, E4M3)
+        same = [text for text in same if np.array_equal(elsewhere[text], there, equal_nan=True)]
+    return next(iter(same), None)
+
+
+def _known(y, scale) -> dict:
+    """{known mistake: the numbers that its codes stand for} where y is x / scale."""
+    nearest, sizes = decode(codes_of(y), E4M3), np.abs(y)
+    size, code = np.abs(nearest), codes_of(sizes).astype(int)
+    lower = np.where(size > sizes, decode(np.maximum(code - 1, 0), E4M3), size)
+    upper = np.where(size < sizes, decode(np.minimum(code + 1, 126), E4M3), size)
     whole = np.rint(np.clip(y, -448, 448)).astype(np.int64) & 0xFF
     with np.errstate(invalid="ignore"):  # a negative number as uint8
         changed = codes_of(y).view(ml_dtypes.float8_e4m3fn).astype(np.uint8)
@@ -164,10 +197,13 @@ def _reason(got, best, y, scale):
             ("bfloat16", y.astype(ml_dtypes.bfloat16).astype(np.float64)),
         )
     }
-    tries = twice | {
-        "the codes have lost the sign": np.abs(best),
-        "the codes are cut off, not rounded to the nearest": np.copysign(cut, y),
-        "the codes have subnormal numbers set to 0": np.where(np.abs(best) < E4M3.smallest_normal, 0, best),
+    return twice | {
+        "the codes have lost the sign": size,
+        "the codes are cut off, not rounded to the nearest": np.copysign(lower, y),
+        "the codes are rounded up, away from 0, not to the nearest": np.copysign(upper, y),
+        "the codes are those of the next larger number, not of the nearest": np.where(y < 0, -lower, upper),
+        "the codes are those of the next smaller number, not of the nearest": np.where(y < 0, -upper, lower),
+        "the codes have subnormal numbers set to 0": np.where(size < E4M3.smallest_normal, 0, nearest),
         "the codes are those of x · scale: divide x by the scale, by which the codes will be multiplied": decode(
             codes_of(y * scale * scale), E4M3
         ),
@@ -177,8 +213,6 @@ def _reason(got, best, y, scale):
         ),
         "the codes are whole numbers, as int8 has them: look for the nearest number of e4m3": decode(whole, E4M3),
     }
-    differs = (text for text, values in tries.items() if not np.array_equal(values, best))
-    return next((text for text in differs if np.array_equal(tries[text], got, equal_nan=True)), None)
 
 
 def _index(at) -> str:

@@ -173,8 +173,7 @@ def stochastic_mistakes(x, random) -> dict:
 
     negative = np.signbit(x)
     return {
-        "x cut off after 16 bits: nothing ever goes up. Is random used? And can its sum with the lower half overflow? "
-        "That of two uint16 wraps around": up(0),
+        "x cut off after 16 bits: nothing ever goes up": up(0),
         "x rounded to the nearest: random makes no difference": nearest(x),
         "the reference with random − lower in place of their sum: an x that lies close to the upper number would "
         "rarely go up": up(r > lower),

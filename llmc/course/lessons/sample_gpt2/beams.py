@@ -1,6 +1,7 @@
 """Lesson 23: beam search, greedy search and sampling on a table of pairs of letters, and known mistakes of a beam."""
 
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,6 +15,13 @@ MISTAKES = {  # name: what the text that was found is
     "greedy": "what greedy search finds: the most probable token at every step",
     "last": "what a search finds that compares only the newest token's log-probability: add up those of the whole text",
     "each": "what a search finds that keeps the `width` best continuations of EACH text: keep `width` of all of them",
+    "newest": "what a search finds that ranks continuations by their newest token alone, not by the whole text, and at "
+    "the end takes the most probable one",
+    "newest, first": "what a search finds that ranks continuations by their newest token alone, not by the whole text",
+    "before": "what a search finds that ranks continuations by the log-probability BEFORE the new token",
+    "of each token": "what a search finds that keeps one of all texts that end in the same token: keep others, too",
+    "last text": "what a search finds that continues only the last text of the beam: put those of all into one list",
+    "unsorted": "what a search finds that keeps the first `width` continuations, not the most probable ones",
     "one of each": "what a search finds that keeps the best continuation of each text: two may come from one text",
     "added": "what a search finds that adds up probabilities: they multiply, so add up their logarithms",
     "least": "the LEAST probable text of the last beam",
@@ -30,6 +38,7 @@ MISTAKES = {  # name: what the text that was found is
     "untold": "what a search finds that gives the model the prompt alone in every round: the new tokens follow it",
 }
 SUMS = ("last", "short", "forgotten", "cut", "alone", "backwards", "untold")  # they give another total, too
+NEAR = ("of each token", "one of each", "newest", "late", "early")
 TABLES = 12  # on which a mistake must find what the learner's function finds: few texts tell few mistakes apart
 
 
@@ -39,7 +48,7 @@ def search(log_probs, prompt, n, width, bug=None):
     beam = [([], 0.0)]
     for k in range(n):
         found = []
-        for text, total in beam:
+        for text, total in beam[-1:] if bug == "last text" else beam:
             before = {
                 "short": [] if text else prompt[:1],
                 "forgotten": [] if text else prompt,
@@ -49,16 +58,45 @@ def search(log_probs, prompt, n, width, bug=None):
             read = {"backwards": [*text, *prompt], "untold": prompt}.get(bug, [*before, *text])
             p = log_probs(read)  # (V,)
             p = np.exp(p) if bug == "added" else p
-            each = [([*text, token], (0.0 if bug == "last" else total) + float(p[token])) for token in range(len(p))]
-            each.sort(key=lambda item: -item[1])
-            found += (
-                each[:1] if bug == "one of each" and len(beam) >= width else each[:width] if bug == "each" else each
-            )
-        found.sort(key=lambda item: item[1] if bug == "rising" else -item[1])
+            newest, total = p.tolist(), 0.0 if bug == "last" else total
+            each = [(total + number, [*text, token], total + number) for token, number in enumerate(newest)]
+            if bug in RANKS:
+                each = [(RANKS[bug](total, item[0] - total), *item[1:]) for item in each]
+            each.sort(key=_falling if bug != "unsorted" else lambda item: 0)
+            one, many = bug == "one of each" and len(beam) >= width, bug == "each"
+            found += each[:1] if one else each[:width] if many else each  # (rank, text, log-probability)
+        found.sort(key={"rising": itemgetter(0), "unsorted": lambda item: 0}.get(bug, _falling))
+        if bug == "of each token":
+            first = {text[-1]: k for k, (_, text, _) in reversed([*enumerate(found)])}
+            found = [found[k] for k in sorted(first.values())]
         alone = bug == "late" and k == 0 or bug == "early" and k == n - 2
-        beam = found if bug == "each" else found[: 1 if alone else width]
-    text, total = beam[-1] if bug == "least" else beam[0]
+        beam = [item[1:] for item in (found if bug == "each" else found[: 1 if alone else width])]
+    text, total = beam[-1] if bug == "least" else max(beam, key=itemgetter(1)) if bug == "newest" else beam[0]
     return text, total
+
+
+RANKS = {  # by what continuations are sorted, of the text's log-probability before and of the new token's
+    "newest": lambda total, number: number,
+    "newest, first": lambda total, number: number,
+    "before": lambda total, number: total,
+}
+
+
+def _falling(item):
+    return -item[0]
+
+
+def telling(Table, rng, V, n, width, draws):
+    """(model, prompt) of the exercise: of several draws the one on which most of the NEAR mistakes find other texts."""
+    tries = []
+    for _ in range(draws):
+        model, prompt = Table(1.5 * rng.normal(size=(V, V, V))), rng.integers(0, V, 2).tolist()
+        right, _ = search(model.table, prompt, n, width)
+        alike = sum(search(model.table, prompt, n, width, bug)[0] == right for bug in NEAR)
+        tries.append((alike, len(tries), model, prompt))
+        if not alike:
+            break
+    return min(tries)[2:]
 
 
 def best_of_all(log_probs, prompt, n):
@@ -108,9 +146,25 @@ def _explain_tokens(tokens, right, best, model, prompt, n, width, function):
     theirs = score(model.table, prompt, tokens)
     said = [MISTAKES[bug] for bug in _likely(tokens, model, prompt, n, width, function)]
     k = next(i for i, (a, b) in enumerate(zip(tokens, right)) if a != b)
-    why = f" It is {'; or '.join(said)}." if said else ""
-    parted = f"and yours has {theirs:.4f}: they part at token {k}.{why}"
-    return f"with width {width}, the text should have the log-probability {best:.4f}, {parted}"
+    parted = f"{best:.4f}, and yours has {theirs:.4f}: they part at token {k}"
+    if theirs > best:
+        parted += f". Yours is the more probable one, but a beam of {width} does not find it"
+    why = f" It is {'; or '.join(said)}." if said else _shorter(model, prompt, n, width, function)
+    return f"with width {width}, beam search finds a text with the log-probability {parted}.{why}"
+
+
+def _shorter(model, prompt, n, width, function) -> str:
+    """The smallest n for which the learner's function finds another text on the same table, and what it finds then."""
+    for m in range(1, n + 1 if function and is_explaining() else 1):
+        right, best = search(model.table, prompt, m, width)
+        did = outcome(function, model, list(prompt), m, width)
+        if not isinstance(did, tuple | list) or len(did) != 2 or np.ndim(did[0]) != 1:
+            return ""
+        if (tokens := [int(token) for token in did[0]]) != right:
+            fewer = "With fewer tokens it is right, and with" if m > 1 else "With"
+            theirs = score(model.table, prompt, tokens) if len(tokens) == m else np.nan
+            return f"\n{fewer} n = {m} yours is {tokens} with {theirs:.4f}, and the beam's is {right} with {best:.4f}."
+    return ""
 
 
 def _likely(tokens, model, prompt, n, width, function) -> list:

@@ -6,6 +6,7 @@ equals ": (array (V,), where to look)}.
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.sample_gpt2.places import TOP_P
 
 PARTS = 1024
@@ -51,6 +52,23 @@ def _scaled(p, which):
     return q / q.sum() if q.sum() else q
 
 
+def known(found, p, share, function) -> dict:
+    """The known mistakes that give `found`, and what the learner's function gives in more cases, too."""
+    rng = np.random.default_rng(23)
+    more = [case(rng, V, share) for V in (6, 11, 16) for share in (None, "exact", None, "exact")]
+    results = [outcome(function, q.copy(), s) for q, s in more] if not _same(found, top_p(p, share)) else []
+    tables = [mistakes(q, s) for (q, s), _ in zip(more, results)]
+    return {
+        said: (array, where)
+        for said, (array, where) in (mistakes(p, share) if results else {}).items()
+        if all(_same(each, table[said][0]) or not table[said][0].any() for each, table in zip(results, tables))
+    }
+
+
+def _same(found, array) -> bool:
+    return np.shape(found) == array.shape and np.allclose(found, array, rtol=1e-9, atol=1e-12)
+
+
 def mistakes(p, share) -> dict:
     """Known wrong results."""
     order = np.argsort(-p, kind="stable")  # (V,)
@@ -86,10 +104,11 @@ def mistakes(p, share) -> dict:
         "stay": _scaled(p, first),
         "the reference without ties: of candidates as probable as the last one kept, only those with the largest ids "
         "stay": _scaled(p, last),
-        "the reference without any candidate as probable as the last one kept: `>=`, not `>`": _scaled(p, p > edge),
+        "the reference without any candidate as probable as the last one kept: those stay": _scaled(p, p > edge),
         "the reference without the candidate that crosses the share: it stays, too": _scaled(p, without),
         "the reference with one candidate more than are needed": _scaled(p, more),
-        "the reference with the share exceeded instead of reached: `>=`, not `>`": _scaled(p, later),
+        "the reference with the share exceeded instead of reached: where candidates hold exactly the share, one too "
+        "many is kept, and those tied with it": _scaled(p, later),
         "the reference before it is scaled to sum to 1": np.where(right, p, 0.0),
         "p itself: nothing is cut off": p,
         "the reference in order of probability: put every candidate back into its own place": np.sort(

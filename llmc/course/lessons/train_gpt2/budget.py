@@ -4,7 +4,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from llmc.course.checks.explain import describe
+from llmc.course.checks.contrast import listed
+from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.train_gpt2.places import BUDGET
 from llmc.course.lessons.training_loop.settings import refused
 
@@ -27,6 +28,20 @@ TRIED = 0.2  # of the budget: what a run may cost that only looks for a reason
 FACTORS = 0.1, 0.3, 3.0  # by which another learning rate is tried
 
 
+def restore(given, before):
+    """Give GIVEN its values again; WrongAnswer if they were others than before the call."""
+    changed = [name for name in {**before, **given} if given.get(name) != before.get(name)]
+    given.clear()
+    given.update(before)
+    if changed:
+        raise WrongAnswer(
+            f"your function changes GIVEN itself: {listed(changed)} {'was' if len(changed) == 1 else 'were'} not as "
+            "given any more. Return a dict of what differs, or change a copy, GIVEN.copy(): after `settings = GIVEN`, "
+            "both are names of one dict. GIVEN has its values again now.",
+            explained=True,
+        )
+
+
 def explain_settings(settings, given):
     """What is wrong with a dict of settings, as a sentence; None when it can run."""
     if settings is None:
@@ -45,15 +60,27 @@ def plain(settings) -> dict:
 
 def _other_settings(chosen, standard, again) -> str:
     """What short runs reach whose settings differ from the chosen ones in one thing."""
-    rate = chosen["learning_rate"]
+    rate, channels, rows = (chosen[name] for name in ("learning_rate", "channels", "batch_size"))
     tries = {f"learning_rate {factor * rate:.2g}": {"learning_rate": factor * rate} for factor in FACTORS}
-    others = [name for name in ("warmup", "schedule", "weight_decay", "beta2") if chosen[name] != standard[name]]
+    others = [
+        name
+        for name in ("learning_rate", "warmup", "schedule", "weight_decay", "beta2")
+        if chosen[name] != standard[name]
+    ]
     tries |= {f"the given {name}": {name: standard[name]} for name in others}
+    smaller = {"channels": max(8, channels // 8 * 4), "batch_size": max(4, rows // 2), "layers": 1}
+    tries |= {f"{name} {n}": {name: n} for name, n in smaller.items() if n < chosen[name]}
     bits, *found = (again(**chosen | change, share=TRIED)[0] for change in ({}, *tries.values()))
     said = ", ".join(f"{each:.2f} with {what}" for what, each in zip(tries, found))
-    best = min(zip(found, tries))
-    helps = best[1] if best[0] < bits - 0.05 else "none of these, so look at the size of the model and of the batch"
+    best = min(((each, what) for each, what in zip(found, tries) if np.isfinite(each)), default=(np.inf, ""))
+    helps = "none of these" if best[0] > bits - 0.05 else best[1]
     return f"in a fifth of the budget these settings reach {bits:.2f} bits, {said}: what helps is {helps}"
+
+
+def demand(run, given, chosen, standard, again):
+    """WrongAnswer unless the run is better than the given one by GOAL; arguments as of `explain_run`."""
+    if not run[0] < given[0] - GOAL:  # NaN, too
+        raise WrongAnswer(explain_run(run, given, chosen, standard, again), explained=True)
 
 
 def explain_run(run, given, chosen, standard, again) -> str:
@@ -63,23 +90,19 @@ def explain_run(run, given, chosen, standard, again) -> str:
     settings · again(**settings, share=…): such a run, of that share of the budget.
     """
     (bits, losses, tokens), (given_bits, given_losses, given_tokens) = run, given
-    n = len(losses)
     lines = [
-        f"{bits:.3f} bits per byte after {n:,} steps and {tokens:,} letters; the given settings reach {given_bits:.3f} "
-        f"after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} less than that"
+        f"{bits:.3f} bits per byte after {len(losses):,} steps and {tokens:,} letters; the given settings reach "
+        f"{given_bits:.3f} after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} "
+        "less than that"
     ]
-    if not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5:
-        lines.append("the loss rose far above where it began: too high a learning rate does that, or beta2 near 0")
-    elif chosen == standard:
+    if chosen == standard:
         lines.append("these are the given settings")
     elif tokens < 2 * given_tokens:
         times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
-        lines.append(
-            f"the run saw {times} letters as the given one: in the same budget, a smaller model sees more, and nothing "
-            "else gains so much"
-        )
-    elif n < 300:
-        lines.append(f"{n} steps are few: a smaller batch makes more steps of the same letters")
+        lines.append(f"the run saw {times} letters as the given one: in the same budget, a smaller model sees more")
     else:
+        rose = not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5
+        lines += ["the loss rose far above where it began"] * bool(rose)
         lines.append(_other_settings(chosen, standard, again))
-    return ". ".join([lines[0], lines[1][0].upper() + lines[1][1:]]) + f".\n→ Where to look: {BUDGET}"
+    lines = [lines[0], *(f"{line[0].upper()}{line[1:]}" for line in lines[1:])]
+    return ". ".join(lines) + f".\n→ Where to look: {BUDGET}"

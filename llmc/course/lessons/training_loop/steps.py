@@ -247,7 +247,16 @@ def z_mistakes(values, window) -> dict:
     before = [v[max(0, k - 1) : w + k - 1] for k in range(len(full))]  # one value earlier
     longer = [v[max(0, k - 1) : w + k] for k in range(len(full))]  # one value more
     median = np.median(full, axis=1)  # (n - w + 1,)
+    later = "z changes with later values: the window ends with the value itself"
+    places = np.arange(w - 1, len(v))  # (n - w + 1,)   of the newest value
     wrong = {
+        f"the reference with the value in the middle of its window, so {later}": _z(
+            last, [v[i - w // 2 : i - w // 2 + w] for i in places]
+        ),
+        f"the reference with the value in the middle of a window of {w // 2 * 2 + 1}, so {later}": _z(
+            last, [v[i - w // 2 : i + w // 2 + 1] for i in places]
+        ),
+        f"the reference with a window that begins with the value, so {later}": _z(last, [v[i : i + w] for i in places]),
         "the reference with n - 1 in the variance (ddof=1): divide by n": (last - mean) / full.std(axis=1, ddof=1),
         "the reference with the window BEFORE the value: it ends with the value itself": _z(last, before),
         "the reference with a window that is one value too long: it has `window` values, the newest among them": _z(

@@ -1,0 +1,236 @@
+"""Lesson 17: why do two tensors of a plan overlap, and why is a plan large? More plans of the learner's function tell.
+
+A tensor is (size, first, last), a plan (offsets, tensors). A sentence tells what such plans showed; each cause that it
+names has been tried.
+"""
+
+import io
+from contextlib import redirect_stdout, suppress
+from itertools import accumulate
+
+import numpy as np
+
+from llmc.course.checks import evidence
+from llmc.course.checks.explain import stopped
+from llmc.course.checks.leftovers import of_same_call
+from llmc.course.own_names import learners_names
+
+LIVES = [(a, b) for a in range(3) for b in range(a, 3)]
+PAIRS = [[(64, *one), (32, *other)] for one in LIVES for other in LIVES]
+LOWER = [(256, 0, 1), (192, 1, 2), (112, 3, 3), (96, 2, 3)]  # by size, 1 lies on 0, 2 at byte 0: no room for 3 there
+SMALLER = [(208, 0, 0), (96, 1, 1), (64, 1, 1), (48, 0, 1)]  # by size, 2 lies on 1, both below the end of 0
+ODD = [(size, 0, 0) for size in (20, 75, 38, 54, 49, 65)]  # they all live together, and each ends between two multiples
+SPLIT = [(320, 0, 0), (160, 1, 1), (144, 1, 1)]  # the last two have room in the bytes of the first
+JOINED = [(160, 0, 0), (144, 0, 0), (304, 1, 1)]  # the last one has room in the bytes of the first two
+
+
+def floor(tensors) -> int:
+    """The largest sum of sizes that live in one step."""
+    steps = {first for _, first, _ in tensors}
+    return max(sum(size for size, first, last in tensors if first <= step <= last) for step in steps)
+
+
+def needed(offsets, tensors) -> int:
+    """Bytes of the array."""
+    return max(int(offset) + size for offset, (size, _, _) in zip(offsets, tensors))
+
+
+def times_the_floor(plans) -> float:
+    """The mean of array over floor."""
+    return float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
+
+
+def overlapping(offsets, tensors):
+    """The first two tensors (j, k), j < k, that share a byte while both live; None if there are none."""
+    for k, (size, first, last) in enumerate(tensors):
+        for j in range(k):
+            other, begins, ends = tensors[j]
+            meet = offsets[j] < offsets[k] + size and offsets[k] < offsets[j] + other
+            if meet and first <= ends and begins <= last:
+                return j, k
+    return None
+
+
+def _plans_of(sets) -> list:
+    """(offsets, tensors) of each list, as the learner's function plans it; [] outside of a check, and if it raises."""
+    function, plans = evidence.learners_function(), []
+    with suppress(Exception), learners_names(), redirect_stdout(io.StringIO()):
+        plans = [([int(place) for place in function(list(tensors))], tensors) for tensors in sets]
+    return plans if all(len(offsets) == len(tensors) for offsets, tensors in plans) else []
+
+
+def _left_over(offsets, tensors) -> str:
+    """A sentence if the learner's function now plans the same tensors otherwise; "" if it does not."""
+    function = evidence.learners_function()
+    with redirect_stdout(io.StringIO()):
+        said = of_same_call(function, (list(tensors),), offsets) if function else None
+    return f"{said[0].upper()}{stopped(said[1:])}" if said else ""
+
+
+# ------------------------------------------------------------------------------------------------------------- overlaps
+
+
+def of_overlap(offsets, tensors):
+    """Sentences about why tensors of this plan overlap; none where nothing is known."""
+    tries = _other_order, _of_steps, _of_rounding, _of_the_search
+    said = _left_over(offsets, tensors) or next(filter(None, (look() for look in tries)), "")
+    return [said] if said else []
+
+
+ORDERS = {  # in which the tensors (size, first, last) may have been placed
+    "from the largest to the smallest": lambda t: -t[0],
+    "from the smallest to the largest": lambda t: t[0],
+    "by the step that writes them": lambda t: t[1],
+    "by the step that writes them, the latest first": lambda t: -t[1],
+    "by the step that reads them last": lambda t: t[2],
+    "by the step that reads them last, the latest first": lambda t: -t[2],
+    "from the longest life to the shortest": lambda t: t[1] - t[2],
+    "from the shortest life to the longest": lambda t: t[2] - t[1],
+    "from the largest size times life to the smallest": lambda t: t[0] * (t[1] - t[2] - 1),
+    "from the last in the list to the first": None,
+}
+
+
+def _other_order() -> str:
+    """A sentence if plans are right, but in another order than the tensors'; else ""."""
+    plans = _plans_of(_all_different(np.random.default_rng(17)))
+    if not any(overlapping(*plan) for plan in plans):
+        return ""
+    for words, key in ORDERS.items():
+        if all(_fits_in_order(*plan, key) for plan in plans):
+            return (
+                f"The places are right, but in the order of placing: they fit the tensors {words}. "
+                "Return them in the order of the list: the first one is the place of tensors[0]."
+            )
+    return ""
+
+
+def _fits_in_order(offsets, tensors, key) -> bool:
+    """Is offsets[i] a good place for the tensor that is number i in this order?"""
+    ordered = sorted(tensors, key=key) if key else tensors[::-1]
+    return overlapping(offsets, ordered) is None
+
+
+def _all_different(rng, n=10):
+    """Eight lists of n tensors with different sizes, first steps, last steps, lives and products of size and life."""
+    found = []
+    while len(found) < 8:
+        size, first, life = rng.permutation(np.arange(30, 240, 3))[:n], rng.permutation(2 * n)[:n], rng.permutation(n)
+        if all(len(set(some)) == n for some in ((first + life).tolist(), (size * (life + 1)).tolist())):
+            found.append([(int(s), int(a), int(a + more)) for s, a, more in zip(size, first, life)])
+    return found
+
+
+def _of_steps() -> str:
+    """A sentence if two tensors alone overlap: which are those? Else ""."""
+    lives = [[tensor[1:] for tensor in tensors] for plan, tensors in _plans_of(PAIRS) if overlapping(plan, tensors)]
+    if not lives:
+        return ""
+    if len(lives) == sum(a <= d and c <= b for a, b in LIVES for c, d in LIVES):
+        return "Of two tensors alone, all overlap that live together, whatever their steps."
+    if all(b == c or a == d for (a, b), (c, d) in lives):
+        which = "of which one is read for the last time in the step that writes the other"
+        return f"Of two tensors alone, only such overlap {which}: both belong to that step."
+    if all(a < c and d < b or c < a and b < d for (a, b), (c, d) in lives):
+        which = "of which one lives only while the other does"
+        return f"Of two tensors alone, only such overlap {which}: it begins later and ends earlier than that."
+    shown = " and ".join(f"steps {a} to {b}" for a, b in lives[0])
+    return f"Of two tensors alone, {len(lives)} of {len(PAIRS)} pairs of lives overlap, as those of {shown}."
+
+
+def _up(place, unit=16):
+    return -(-place // unit) * unit
+
+
+ROUNDED = {  # places of tensors (sizes) that are put one behind the other
+    "the sums of the sizes as they are, rounded up to 16 only afterwards: round up while you plan, so that the next "
+    "tensors begin behind a place that is final": lambda sizes: [_up(place) for place in (0, *accumulate(sizes))],
+    "the sums of the sizes rounded DOWN to multiples of 16: round an end up": lambda sizes: [
+        0,
+        *accumulate(size // 16 * 16 for size in sizes),
+    ],
+    "the sums of the sizes rounded to the NEAREST multiple of 16: round an end up": lambda sizes: [
+        0,
+        *accumulate(round(size / 16) * 16 for size in sizes),
+    ],
+    "the sums of the sizes less one, rounded up to 16: a tensor of 17 bytes takes 32": lambda sizes: [
+        0,
+        *accumulate(_up(size - 1) for size in sizes),
+    ],
+}
+
+
+def _of_rounding() -> str:
+    """A sentence if plans are right as soon as all sizes are multiples of 16; else ""."""
+    whole = [[(16 * size, *life) for size, *life in tensors] for tensors in _all_different(np.random.default_rng(17))]
+    plans, odd = _plans_of(whole), _plans_of([ODD])
+    if not plans or not odd or any(overlapping(*plan) for plan in plans):
+        return ""
+    said = "With sizes that are multiples of 16, your plans never overlap: what is rounded, and when?"
+    (offsets, _), order = odd[0], sorted(range(len(ODD)), key=lambda k: odd[0][0][k])
+    sizes = [ODD[k][0] for k in order]
+    for words, places in ROUNDED.items():
+        if places(sizes)[:-1] == sorted(offsets):
+            return f"{said} Of tensors that all live together, your places are {words}."
+    return said
+
+
+def _of_the_search() -> str:
+    """What small lists show of the learner's search for a gap, if two tensors alone never meet.
+
+    The lists tell only of a function that places the largest tensor first, and puts it at the lowest place.
+    """
+    if not _plans_of(PAIRS):
+        return ""
+    alone = "Of two tensors alone, those that live together never overlap: it takes three"
+    lower, smaller = [offsets for offsets, _ in _plans_of([LOWER, SMALLER])] or (None, None)
+    if smaller == [0, 0, 96, 160]:
+        return (
+            f"{alone}. Of {SMALLER}, your function puts the last tensor at byte 160, into the first: it went back to "
+            "the end of the third. From block to block, a place only grows."
+        )
+    if lower == [0, 256, 0, 0]:
+        return (
+            f"{alone}. Of {LOWER}, your function puts the last tensor at byte 0, where the third lies: there is room "
+            "below the second, but a search may end at a block only if none of those after it lies lower. "
+            "Walk the blocks by their offsets, the lowest first."
+        )
+    return f"{alone}."
+
+
+# ---------------------------------------------------------------------------------------------------------------- sizes
+
+
+def of_size(plans, most) -> list:
+    """Sentences about why these plans are larger than `most` times the floor."""
+    if left := _left_over(*plans[-1]):
+        return [left]
+    if all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
+        return ["That is all of them one after the other: nothing is used twice."]
+    return [*filter(None, (_of_the_order([tensors for _, tensors in plans], most), _of_slots()))]
+
+
+def _of_the_order(sets, most) -> str:
+    """A sentence if the same tensors in another order give small plans, or if the small ones are placed first."""
+    turned, alone = _plans_of([sorted(tensors, reverse=True) for tensors in sets]), _plans_of([ODD])
+    if turned and times_the_floor(turned) <= most:
+        share = f"{times_the_floor(turned):.2f} times the floor"
+        return (
+            f"With the same tensors listed from the largest to the smallest your function takes {share}: the order in "
+            "which you place them decides, and it need not be that of the list."
+        )
+    sizes = [size for _, (size, *_) in sorted(zip(*alone[0]))] if alone else []
+    if sizes == sorted(sizes) != []:
+        return "Of tensors that all live together, your function puts the smallest at byte 0 and the largest last."
+    return ""
+
+
+def _of_slots() -> str:
+    """A sentence if the bytes of one tensor never serve two later ones, or those of two a larger one; else ""."""
+    wasteful = [tensors for offsets, tensors in _plans_of([SPLIT, JOINED]) if needed(offsets, tensors) > floor(tensors)]
+    said = []
+    if SPLIT in wasteful:
+        said.append("two tensors of 160 and 144 bytes are not both put where one of 320 bytes has lived before")
+    if JOINED in wasteful:
+        said.append("one of 304 bytes is not put where two of 160 and 144 bytes have lived, side by side")
+    return f"Of three tensors alone, {', and '.join(said)}: places are not reused in part." if said else ""
