@@ -259,7 +259,7 @@ def dx_with_down_and_broadcast(code):
     return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
 
 
-@wrong("layernorm_dx", says="keeps some lanes away: let all threads go through the loop")
+@wrong("layernorm_dx", says="if it is meant for what the lanes have gathered, put it after the loop")
 def dx_with_a_warps_sum_in_the_loop(code):
     return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
 

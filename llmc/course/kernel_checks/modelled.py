@@ -137,7 +137,7 @@ class KernelEvidence(Evidence):
         """[(replay, what was seen)] of launches on other numbers, with problems that a model can have."""
         found = [(each, {problem.kind for problem in each.report.problems}) for each in self._afresh()]
         return [
-            (each, Seen(names, each.arguments[2:], each.arrays, each.report if kinds else None))
+            (each, Seen(names, each.arguments[2:], each.arrays, each.report if kinds else None, roughly=bool(kinds)))
             for each, kinds in found
             if kinds <= MATCHED and each.arrays
         ]
