@@ -1014,3 +1014,9 @@ def requests_that_see_one_key_more(code):
 @wrong("fewest_requests", says="add top, to have that of the scores")
 def requests_without_the_top_in_stats(code):
     return replaced(code, "top + logf(total)", "logf(total)")
+
+
+@wrong("flash_forward", says="a largest score of each lane's own, where later keys count nothing: subtract the largest")
+def flash_with_the_maximum_of_each_lane_and_silent_keys(code):
+    code = replaced(code, "warp_max(score)", "score")
+    return replaced(code, "p = expf(score - higher);", "p = score > -3e38f ? expf(score - higher) : 0.0f;")

@@ -142,6 +142,8 @@ def _tiles_gone_wrong(tiles) -> dict:
         "the result with a largest score of each lane's own: subtract the largest score of the warp": lambda: tiles.out(
             own=True
         ),
+        "the result with a largest score of each lane's own, where later keys count nothing: subtract the largest "
+        "score of the warp": lambda: tiles.out(own=True, silent=True),
     }
 
 

@@ -43,12 +43,23 @@ class Tiles:
 
     @np.errstate(all="ignore")
     def out(
-        self, scores=None, values=None, seen=None, *, mask=LOW, own=False, sum_keeps=_shrunk, total_keeps=_shrunk, per=1
+        self,
+        scores=None,
+        values=None,
+        seen=None,
+        *,
+        mask=LOW,
+        own=False,
+        silent=False,
+        sum_keeps=_shrunk,
+        total_keeps=_shrunk,
+        per=1,
     ):
         """Attention (heads, T, 32). seen: (T, keys); other keys have the score `mask`.
 
-        own: each lane subtracts its own largest score. sum_keeps, total_keeps: what part of what it has so far each
-        of them keeps, of exp(top - higher). per: how often a tile shrinks the sum: 32, for each of its keys.
+        own: each lane subtracts its own largest score. silent: other keys add 0, even if a lane has met no key yet.
+        sum_keeps, total_keeps: what part of what it has so far each of them keeps, of exp(top - higher). per: how
+        often a tile shrinks the sum: 32, for each of its keys.
         """
         scores = self.scores if scores is None else scores
         values = self.values if values is None else values
@@ -59,6 +70,8 @@ class Tiles:
             part = np.where(seen[:, here], scores[..., here], mask)  # (heads, T, 32)
             higher = np.maximum(top, part if own else part.max(axis=-1, keepdims=True))
             old, p = np.exp(top - higher), np.exp(part - higher)  # (heads, T, 32)
+            if silent:
+                p = np.where(seen[:, here], p, 0.0)
             left = old ** np.arange(31, -1, -1) if per == 32 else 1.0  # of each key's part
             found = (
                 higher,
