@@ -355,7 +355,7 @@ def dx_with_the_mean_of_row_0(code):
     return replaced(code, "float m = mean[row]", "float m = mean[0]")
 
 
-@wrong("layernorm_dx", says="in `products += dnorm * (x[c] - m) * r`, or in `norm = (x[c] - m) * r`.")
+@wrong("layernorm_dx", says="at one place, in the second mean or in front of it: rstd is missing there")
 def dx_without_r_in_the_norm(code):
     return replaced(code, "float norm = (x[c] - m) * r;", "float norm = x[c] - m;")
 
@@ -472,7 +472,7 @@ def partials_of_shares_that_overlap(code):
     return replaced(code, SHARES, f"int n = {first}; n < min(N, {first} + N / (int)gridDim.x + 1); n++")
 
 
-@wrong("layernorm_partials", says="as if its axes 1 and 2 were swapped")
+@wrong("layernorm_partials", says="laid out as (gridDim.x, C, 2): first all numbers of dw, then all of db")
 def partials_side_by_side(code):
     to_dw, to_db = (f"partial[(size_t)(2 * blockIdx.x + {k}) * C + c]" for k in (0, 1))
     beside = (f"partial[2 * ((size_t)blockIdx.x * C + c) + {k}]" for k in (0, 1))
@@ -750,7 +750,7 @@ def squares_one_too_many(code):
     return replaced(code, "i < n;", "i <= n;")
 
 
-@wrong("partial_squares", says="without the factor `gridDim.x`")
+@wrong("partial_squares", says="from the block's first on: go on in steps of gridDim.x · blockDim.x")
 def squares_of_a_block_that_strides_alone(code):
     return replaced(code, "int threads = gridDim.x * blockDim.x;", "int threads = blockDim.x;")
 
@@ -1041,3 +1041,77 @@ def buckets_looked_up_by_their_own_number(code):
     }
 """
     return hole(code, body)
+
+
+# ---------------------------------------------------------------------------- 7 divisions and formulas
+
+
+@wrong("bias_backward", says="warp 0 counted twice")
+def bias_with_warp_0_twice(code):
+    return replaced(code, "for (int k = 1; k < warps; k++)", "for (int k = 0; k < warps; k++)")
+
+
+@wrong("bias_backward", says="the sums of all rows, from every warp")
+def bias_of_all_rows_from_every_warp(code):
+    return replaced(code, "for (int n = warp; n < N; n += warps)", "for (int n = 0; n < N; n++)")
+
+
+@wrong("bias_backward", says="the sums of rows warp, warp + blockDim.x, …: go on in steps of `warps`")
+def bias_of_the_first_rows(code):
+    return replaced(code, "for (int n = warp; n < N; n += warps)", "for (int n = warp; n < N; n += blockDim.x)")
+
+
+@wrong("layernorm_dx", says="in the second mean or in front of it: rstd is missing there")
+def dx_with_a_norm_that_is_not_scaled_in_the_sum(code):
+    return replaced(code, "dnorm * (x[c] - m) * r;", "dnorm * (x[c] - m);")
+
+
+@wrong("layernorm_dx", says="in front of the means")
+def dx_with_dout_in_front(code):
+    return replaced(code, "(dout[c] * w[c] - dnorms", "(dout[c] - dnorms")
+
+
+@wrong("layernorm_dx", says="norm = x · rstd - mean")
+def dx_with_a_slipped_bracket(code):
+    code = replaced(code, "dnorm * (x[c] - m) * r;", "dnorm * (x[c] * r - m);")
+    return replaced(code, "float norm = (x[c] - m) * r;", "float norm = x[c] * r - m;")
+
+
+@wrong("layernorm_dx", says="the two means exchanged")
+def dx_with_the_means_exchanged(code):
+    return replaced(code, "- dnorms - norm * products", "- products - norm * dnorms")
+
+
+@wrong("layernorm_partials", says="norm = x · rstd - mean")
+def partials_whose_norm_has_a_slipped_bracket(code):
+    return replaced(code, "(x[(size_t)n * C + c] - mean[n]) * rstd[n]", "(x[(size_t)n * C + c] * rstd[n] - mean[n])")
+
+
+@wrong("layernorm_partials", says="every row from the block's first on")
+def partials_of_all_rows_from_the_first_on(code):
+    return replaced(code, "n += gridDim.x", "n++")
+
+
+@wrong("embedding_backward", says="`tokens[order[first]]` in place of `tokens[order[blockIdx.x]]`")
+def embeddings_of_the_token_at_place_u(code):
+    return replaced(code, "int token = tokens[order[first]];", "int token = tokens[order[blockIdx.x]];")
+
+
+@wrong("embedding_backward", says="once for each of its positions: take row order[k]")
+def embeddings_of_the_first_position_again(code):
+    return replaced(code, "dout[(size_t)order[k] * C + c]", "dout[(size_t)order[first] * C + c]")
+
+
+@wrong("partial_squares", says="warp 0 counted twice")
+def squares_with_warp_0_twice(code):
+    return replaced(code, "for (int k = 1; k < warps; k++)", "for (int k = 0; k < warps; k++)")
+
+
+@wrong("partial_squares", says="what lane 0 of each warp has")
+def squares_of_lane_0(code):
+    return replaced(code, "for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(0xffffffff, total, gap);", "")
+
+
+@wrong("partial_squares", says="from the block's first on: go on in steps")
+def squares_in_steps_of_a_block(code):
+    return replaced(code, "i += threads)", "i += blockDim.x)")

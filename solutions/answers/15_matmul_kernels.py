@@ -676,6 +676,23 @@ def buffers_filled_too_early(code):
     return replaced(code, WAIT + SAID + NEXT, WAIT + NEXT + SAID)
 
 
+TWO_BATCHES = f"{NEXT_A}        end_batch();\n{NEXT_B}        end_batch();\n"  # to a slice
+
+
+@right("double_buffer")
+def buffers_with_two_batches_to_a_slice(code):
+    code = replaced(code, "as[0], a, m0, 0, M, K, true);\n", "as[0], a, m0, 0, M, K, true);\n    end_batch();\n")
+    return replaced(code, WAIT + SAID + NEXT + USE, f"{TWO_BATCHES}        wait_but<2>();\n{BARRIER}{USE}{BARRIER}")
+
+
+@wrong(
+    "double_buffer",
+    says="only 0 of 8 slices come in the background of a multiplication; the goal is all but the first. Of",
+)
+def buffers_with_two_batches_to_a_slice_that_wait_for_the_next_one(code):
+    return buffers_with_two_batches_to_a_slice(code).replace("wait_but<2>()", "wait_but<1>()")
+
+
 @wrong("double_buffer", says="only 0 of 8 slices come in the background")
 def one_buffer(code):
     loop = "    for (int k0 = 0; k0 < K; k0 += 8) {\n" + BARRIER

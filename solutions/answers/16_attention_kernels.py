@@ -307,12 +307,12 @@ def flash_without_the_second_barrier(code):
     return replaced(code, AFTER, "")
 
 
-@wrong("flash_forward", says="`row` is 15 here, but axis 1 of k, whose shape is (2, 5, 32), ends at 4.")
+@wrong("flash_forward", says="`k0` and `row` lead to number 37 here (k0 = 32 and row = 5), but axis 1 of k, whose")
 def flash_that_reads_behind_the_last_row(code):
     return replaced(code, "k0 + row < T ? k[(k0 + row) * HS + c] : 0.0f", "k[(k0 + row) * HS + c]")
 
 
-@wrong("flash_forward", says="mentions `row`: is a check missing, or is the index itself wrong? This thread has")
+@wrong("flash_forward", says="mentions `row`, and only a loop's own bound limits `k0`")
 def flash_that_reads_behind_the_last_value(code):
     return replaced(code, "k0 + row < T ? v[(k0 + row) * HS + c] : 0.0f", "v[(k0 + row) * HS + c]")
 
@@ -338,7 +338,7 @@ def flash_without_its_own_key(code):
     return replaced(code, "k0 + lane <= t ?", "k0 + lane < t ?")
 
 
-@wrong("flash_forward", says="without the term `k0` in `k0 + lane <= t`")
+@wrong("flash_forward", says="a mask that forgets the tile: lane `lane` has key k0 + lane")
 def flash_that_forgets_the_tile(code):
     return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
 
@@ -375,7 +375,7 @@ def flash_with_the_maximum_of_each_lane(code):
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)
 
 
-@wrong("flash_forward", says="the top that it began with: let it grow")
+@wrong("flash_forward", says="the result of the last tile alone: does top stay as it began")
 def flash_that_keeps_the_old_top(code):
     return replaced(code, "        top = higher;\n", "")
 
@@ -462,7 +462,7 @@ def dq_of_keys_shared_by_the_lanes(code):
     return replaced(code, "for (int i = 0; i <= t; i++)", "for (int i = lane; i <= t; i += 32)")
 
 
-@wrong("attention_dq", says="the result without D")
+@wrong("attention_dq", says="p · dp without D: ds is p · (dp - D)")
 def dq_without_d(code):
     return replaced(code, "p * (dp - D)", "p * dp")
 
@@ -477,7 +477,7 @@ def dq_without_the_inner_scale(code):
     return replaced(code, "warp_sum(query * key) * scale - stats[row]", "warp_sum(query * key) - stats[row]")
 
 
-@wrong("attention_dq", says="without the term `stats[row]`")
+@wrong("attention_dq", says="exp(score), not divided: subtract stats in the exponent")
 def dq_without_stats(code):
     return replaced(code, " * scale - stats[row]", " * scale")
 
@@ -514,7 +514,7 @@ def dq_with_values_for_keys(code):
     return replaced(code, "scale * key;", "scale * value;")
 
 
-@wrong("attention_dq", says="in place of `sum = p * (dp - D) * scale * key` in line 25")
+@wrong("attention_dq", says="what key t, the last one, brings alone: add up, with +=")
 def dq_of_the_last_key(code):
     return replaced(code, GROWS, GROWS.replace("+=", "="))
 
@@ -591,7 +591,7 @@ def dkdv_with_the_delta_of_the_key(code):
     return replaced(code, "- delta[t]", "- delta[i]")
 
 
-@wrong("attention_dkdv", says="without the term `delta[t]`")
+@wrong("attention_dkdv", says="p · dp without D: ds is p · (dp - D)")
 def dkdv_without_delta(code):
     return replaced(code, "(warp_sum(d * value) - delta[t])", "warp_sum(d * value)")
 
@@ -637,7 +637,7 @@ def dkdv_exchanged(code):
     )
 
 
-@wrong("attention_dkdv", says="`dvalue += p * d` in place of `dvalue = p * d` in line 25")
+@wrong("attention_dkdv", says="what query T - 1, the last one, brings alone: add up, with +=")
 def dkdv_of_the_last_query(code):
     return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
 
@@ -740,7 +740,7 @@ def requests_of_the_first_tile(code):
 # ------------------------------------------------------------- what only other launches of the kernel can tell
 
 
-@wrong("masked_softmax", says="`row % T + 1` in place of `row / T + 1` in line 18")
+@wrong("masked_softmax", says="a query t = row / T, which is the head: it is row % T")
 def softmax_of_the_head_as_a_query(code):
     return replaced(code, SEEN, SEEN.replace("%", "/"))
 
@@ -768,7 +768,7 @@ def softmax_whose_stats_overflow(code):
 
 @wrong(
     "merge_parts",
-    says="infinite entries.\nout[0, 0] depends on total[0, 0]; it should depend on total[0, 0] and total[0, 1]",
+    says="every lane needs the total of all.\nout[0, 0] depends on total[0, 0]; it should depend on total[0, 0] and",
 )
 def merge_with_totals_of_single_lanes(code):
     return replaced(code, f"for (int s = 0; s < parts; s++) {WHOLE}", f"for (int s = lane; s < parts; s += 32) {WHOLE}")
@@ -790,7 +790,7 @@ def queries_times_themselves(code):
     return replaced(code, GROWS, GROWS.replace("key", "query"))
 
 
-@wrong("fewest_requests", says="in place of `i < 32 && k0 + i <= (int)threadIdx.x && k0 + i < T`")
+@wrong("fewest_requests", says="a t that forgets the block: add `first`")
 def requests_with_a_mask_of_the_block(code):
     return replaced(code, ONE, ONE.replace("row", "(int)threadIdx.x && k0 + i < T"))
 
@@ -804,3 +804,226 @@ def requests_of_threads_that_leave_the_tiles(code):
 def flash_with_a_maximum_for_each_lane(code):
     seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)
+
+
+# ---------------------------------------------------------------------------- 7 formulas, exercise by exercise
+
+
+@wrong("masked_softmax", says="a query t = row / heads")
+def softmax_with_row_over_heads(code):
+    code = replaced(code, SEEN, "int n = row / heads + 1;")
+    return replaced(code, "i < n ?", "i < n && i < T ?")
+
+
+@wrong("masked_softmax", says="a query t = row % heads")
+def softmax_with_row_modulo_heads(code):
+    return replaced(code, SEEN, "int n = min(row % heads + 1, T);")
+
+
+@wrong("masked_softmax", says="with powers of 2: take expf, not exp2f")
+def softmax_with_powers_of_two(code):
+    code = replaced(code, ADDED, ADDED.replace("expf", "exp2f"))
+    return replaced(code, WRITTEN, WRITTEN.replace("expf", "exp2f"))
+
+
+@wrong("masked_softmax", says="the logarithm of the sum to base 2: take logf")
+def softmax_whose_stats_are_to_base_two(code):
+    return replaced(code, STATS, "if (lane == 0) stats[row] = top + log2f(total);")
+
+
+@wrong("masked_softmax", says="not divided: divide by their sum")
+def softmax_that_is_not_divided(code):
+    return replaced(code, "expf(scores[i] - top) / total", "expf(scores[i] - top)")
+
+
+EXP = "expf(top[s] - highest)"
+
+
+@wrong("merge_parts", says="weighed by exp(top - highest) alone: a part's weight is that times its total")
+def merged_with_weights_of_tops_alone(code):
+    code = replaced(
+        code, "float highest = -3.4e38f, whole = 0.0f;", "float highest = -3.4e38f, whole = 0.0f, weights = 0.0f;"
+    )
+    code = replaced(
+        code,
+        "    for (int c = lane",
+        f"    for (int s = 0; s < parts; s++) weights += total[s] > 0 ? {EXP} : 0;\n    for (int c = lane",
+    )
+    code = replaced(code, SUM, "if (total[s] > 0) sum += sums[s * hs + c] / total[s] * expf(top[s] - highest);")
+    return replaced(code, "sum / whole", "sum / weights")
+
+
+@wrong("merge_parts", says="do not divide each by its own total")
+def merged_with_quotients_and_the_right_total(code):
+    return replaced(code, SUM, "if (total[s] > 0) sum += sums[s * hs + c] / total[s] * expf(top[s] - highest);")
+
+
+@wrong("merge_parts", says="with each part multiplied by its total, too")
+def merged_with_the_total_as_a_weight(code):
+    return replaced(code, SUM, "sum += sums[s * hs + c] * total[s] * expf(top[s] - highest);")
+
+
+@wrong("merge_parts", says="highest plus the logarithm of the totals as they are")
+def merged_with_totals_as_they_are_in_stats(code):
+    code = replaced(code, "highest + logf(whole)", "highest + logf(plain)")
+    code = replaced(code, "whole = 0.0f;", "whole = 0.0f, plain = 0.0f;")
+    return replaced(code, WHOLE, "plain += total[s], " + WHOLE)
+
+
+@wrong("merge_parts", says="with a part of a lower top added as it comes, once a higher one has been met: multiply")
+def merged_with_later_parts_as_they_come(code):
+    return holes(
+        code,
+        """
+    float m = top[0], whole = total[0];
+    for (int s = 1; s < parts; s++) {
+        if (top[s] > m) {
+            whole = whole * expf(m - top[s]) + total[s];
+            m = top[s];
+        } else {
+            whole += total[s];
+        }
+    }
+    for (int c = lane; c < hs; c += 32) {
+        float best = top[0], acc = sums[c];
+        for (int s = 1; s < parts; s++) {
+            float higher = fmaxf(best, top[s]);
+            acc = acc * expf(best - higher) + sums[s * hs + c];
+            best = higher;
+        }
+        out[c] = acc / whole;
+    }
+    if (lane == 0) stats[row] = m + logf(whole);
+""",
+    )
+
+
+@wrong("flash_forward", says="shrinks once for each key of a tile")
+def flash_whose_sum_shrinks_with_each_key(code):
+    code = replaced(code, "        sum *= old;\n", "")
+    return replaced(code, "sum += __shfl_sync(0xffffffff, p, i)", "sum = sum * old + __shfl_sync(0xffffffff, p, i)")
+
+
+@wrong("flash_forward", says="a scale that is applied once more in each tile")
+def flash_that_scales_q_in_each_tile(code):
+    code = replaced(code, MASK, "score = k0 + lane <= t ? score : -3.4e38f;")
+    return replaced(
+        code, "        float score = 0.0f;", "        mine *= rsqrtf((float)HS);\n        float score = 0.0f;"
+    )
+
+
+@wrong("flash_forward", says="those from T on, which are zeros")
+def flash_without_any_mask(code):
+    return replaced(code, MASK, "score *= rsqrtf((float)HS);")
+
+
+@wrong("flash_forward", says="what the first one of their block sees")
+def flash_whose_blocks_share_a_mask(code):
+    return replaced(code, "k0 + lane <= t ?", "k0 + lane <= first ?")
+
+
+@wrong("flash_forward", says="divided by √T")
+def flash_with_the_scale_of_T(code):
+    return replaced(code, "score * rsqrtf((float)HS)", "score * rsqrtf((float)T)")
+
+
+@wrong("flash_forward", says="with keys and values exchanged")
+def flash_with_keys_and_values_exchanged(code):
+    code = replaced(code, "keys[row * 33 + c] =", "VALUES[row * 33 + c] =")
+    code = replaced(code, "values[row * 33 + c] =", "keys[row * 33 + c] =")
+    return replaced(code, "VALUES", "values")
+
+
+@wrong("flash_forward", says="the total of the last tile alone")
+def flash_with_a_total_of_the_last_tile(code):
+    return replaced(code, "total = total * old + p;", "total = p;")
+
+
+@wrong("flash_forward", says="a score of 0 for each later key of a tile")
+def flash_with_a_mask_of_zero(code):
+    return replaced(code, MASK, "score = k0 + lane <= t ? score * rsqrtf((float)HS) : 0.0f;")
+
+
+@wrong("attention_dq", says="with p · (1 - p) · dp, which leaves out")
+def dq_with_the_derivative_of_a_sigmoid(code):
+    return replaced(code, GROWS, "sum += p * (1.0f - p) * dp * scale * key;")
+
+
+@wrong("attention_dq", says="a D of the keys up to i")
+def dq_with_an_incomplete_D(code):
+    code = replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", "float D = 0.0f;")
+    return replaced(code, GROWS, "D += p * dp;\n        " + GROWS)
+
+
+@wrong("attention_dq", says="the result with p · dp - D")
+def dq_without_brackets(code):
+    return replaced(code, GROWS, "sum += (p * dp - D) * scale * key;")
+
+
+@wrong("attention_dq", says="the result with dp - D alone")
+def dq_without_p(code):
+    return replaced(code, GROWS, "sum += (dp - D) * scale * key;")
+
+
+@wrong("attention_dq", says="the result with p · (D - dp)")
+def dq_with_the_other_sign(code):
+    return replaced(code, GROWS, "sum += p * (D - dp) * scale * key;")
+
+
+@wrong("attention_dq", says="a score for each lane")
+def dq_with_a_score_for_each_lane(code):
+    return replaced(code, PROBABILITY, "float p = expf(query * key * scale - stats[row]);")
+
+
+@wrong("attention_dq", says="with q in place of dout in dp")
+def dq_with_dp_from_the_query(code):
+    return replaced(code, "float dp = warp_sum(d * value);", "float dp = warp_sum(query * value);")
+
+
+@wrong("attention_dq", says="the sum of dp, without p")
+def dq_with_a_D_of_bare_dp(code):
+    return replaced(
+        code,
+        "float D = warp_sum(d * out[row * HS + lane]);",
+        "float D = 0.0f;\n    for (int i = 0; i <= t; i++) D += warp_sum(d * v[i * HS + lane]);",
+    )
+
+
+@wrong("attention_dkdv", says="with p · (1 - p) · dp, which leaves out")
+def dkdv_with_the_derivative_of_a_sigmoid(code):
+    return replaced(
+        code,
+        "float ds = p * (warp_sum(d * value) - delta[t]) * scale;",
+        "float ds = p * (1 - p) * warp_sum(d * value) * scale;",
+    )
+
+
+@wrong("attention_dkdv", says="the result with p · (dp + D)")
+def dkdv_with_D_added(code):
+    return replaced(code, ") - delta[t])", ") + delta[t])")
+
+
+@wrong("attention_dkdv", says="with the values in place of the keys in the score")
+def dkdv_with_the_value_in_the_score(code):
+    return replaced(code, "expf(warp_sum(query * key)", "expf(warp_sum(query * value)")
+
+
+@wrong("attention_dkdv", says="p times the values: dv is p times dout")
+def dkdv_with_p_times_the_values(code):
+    return replaced(code, "dvalue += p * d;", "dvalue += p * value;")
+
+
+@wrong("fewest_requests", says="sees one key too many")
+def requests_that_see_one_key_more(code):
+    return replaced(code, "k0 + i <= row", "k0 + i <= row + 1 && k0 + i < T")
+
+
+@wrong("fewest_requests", says="add top, to have that of the scores")
+def requests_without_the_top_in_stats(code):
+    return replaced(code, "top + logf(total)", "logf(total)")
+
+
+@wrong("flash_forward", says="a largest score of each lane's own, where later keys count nothing: subtract the largest")
+def flash_with_the_maximum_of_each_lane_and_silent_keys(code):
+    code = replaced(code, "warp_max(score)", "score")
+    return replaced(code, "p = expf(score - higher);", "p = score > -3e38f ? expf(score - higher) : 0.0f;")

@@ -12,6 +12,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention_kernels import (
     counting,
     drawings,
+    forwards,
     gradients,
     measured,
     mistakes,
@@ -20,6 +21,7 @@ from llmc.course.lessons.attention_kernels import (
     results,
     sharing,
 )
+from llmc.course.lessons.attention_kernels.tiles import Tiles
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 from llmc.kernels.attention import _SHARED
@@ -71,13 +73,14 @@ def tables():
     scores = q @ k.swapaxes(-1, -2)
     for x in (scores, scores - 30_000):
         yield references.probabilities(x)[0], mistakes.softmaxes(x)
-    yield references.forward(q, k, v)[0], mistakes.forwards(q, k, v)
+    yield references.forward(q, k, v)[0], forwards.known(q, k, v)
     low = references.low(2, 40, 32)
-    yield references.forward(*low, v[:, :40])[0], mistakes.forwards(*low, v[:, :40])
+    yield references.forward(*low, v[:, :40])[0], forwards.known(*low, v[:, :40])
     given = references.parted(RNG.normal(0, 2, (3, 9)), RNG.normal(0, 1, (3, 9, 4)), (4, 5))
     yield references.merged(*given)[0], mistakes.merges(*given)
     top = given[0].max(axis=1)
     yield references.merged(*given)[1], mistakes.stats_of(references.merged(*given)[1], top)
+    yield references.merged(*given)[1], mistakes.merged_stats(references.merged(*given)[1], *given[:2])
     right = references.backward(q, k, v, dout)
     of_k, of_v = gradients.keys(q, k, v, dout)
     yield right["dk"], of_k
@@ -102,7 +105,9 @@ def test_online_steps_that_shrink_are_right():
     q, k, v, _ = heads(40)
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(32)
     for keys in (1, 32):
-        assert np.allclose(mistakes._online(scores, v, keys), references.forward(q, k, v)[0])
+        assert np.allclose(forwards._online(scores, v, keys), references.forward(q, k, v)[0])
+    for queries in (1, 3, 8, 64):
+        assert np.allclose(Tiles(q, k, v, queries).out(), references.forward(q, k, v)[0])
 
 
 @pytest.mark.skipif(not NOTEBOOKS.is_dir(), reason="needs a checkout")

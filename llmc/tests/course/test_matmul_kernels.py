@@ -263,7 +263,7 @@ def test_what_is_no_choice_is_refused(got):
 
 # ------------------------------------------------------------------------------------------------------ pipeline
 
-A, E, M, W0, W1 = pipeline.ASK, pipeline.END, pipeline.MULTIPLY, pipeline.WAIT, pipeline.WAIT + 1
+A, E, M, W0, W1 = pipeline.COPY, pipeline.END, pipeline.MULTIPLY, pipeline.WAIT, pipeline.WAIT + 1
 
 
 @pytest.mark.parametrize(
@@ -274,12 +274,13 @@ A, E, M, W0, W1 = pipeline.ASK, pipeline.END, pipeline.MULTIPLY, pipeline.WAIT, 
         ([A, E, A, E, W0, M, W0, M], 0),  # waits at once
         ([A, E, A, E, W1, M, W0, M], 1),  # two batches on their way, and the wait knows
         ([A, E, A, E, W1, A, E, M, W1, M, W0, M], 2),  # three buffers
-        ([A, A, E, W0, A, A, E, M, W0, M], 1),  # two asks to a batch
+        ([A, A, E, W0, A, A, E, M, W0, M], 2),  # two copies to a batch
+        ([A, E, A, E, A, E, A, E, W1, M, W0, M], 1),  # two batches to a slice, and the wait knows of one
         ([], 0),
     ],
 )
-def test_batches_that_travel_while_the_threads_multiply(noted, hidden):
-    assert pipeline.in_the_background(noted) == hidden
+def test_copies_that_travel_while_the_threads_multiply(noted, hidden):
+    assert sum(pipeline.in_the_background(noted)) == hidden
 
 
 def test_a_text_without_the_helpers_is_not_judged():

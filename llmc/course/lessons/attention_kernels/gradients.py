@@ -42,20 +42,87 @@ class Backward:
         return p, p * (self.dp - delta) * self.scale
 
 
+def _tables(b) -> dict:
+    """What both kernels may take for p, and for ds: {sentence: function that makes both}."""
+    p, ds = b.tables()
+    D = b.delta[..., None]  # (heads, T, 1)
+    each = p * b.dp  # (heads, T, T)
+
+    def with_ds(make):
+        return lambda: (p, np.where(triangle(b.T), make(), 0.0) * b.scale)
+
+    def of_rows(**rows):
+        return lambda: b.with_rows(**rows)
+
+    def unshifted():
+        return b.tables(stats=0.0)
+
+    product = "ds is p · (dp - D)"
+    return {
+        f"the result with p · dp without D: {product}": with_ds(lambda: each),
+        f"the result with p · (dp + D): {product}": with_ds(lambda: p * (b.dp + D)),
+        f"the result with p · (D - dp): {product}": with_ds(lambda: p * (D - b.dp)),
+        f"the result with p · dp - D: {product}, in brackets": with_ds(lambda: each - D),
+        f"the result with dp - D alone: {product}": with_ds(lambda: b.dp - D),
+        f"the result with p - D: {product}": with_ds(lambda: p - D),
+        f"the result with p · D: {product}": with_ds(lambda: p * D),
+        f"the result with p · (1 - p) · dp, which leaves out what a score does to the other p of its row: {product}": (
+            with_ds(lambda: each * (1 - p))
+        ),
+        f"the result with p · (dp - p): {product}": with_ds(lambda: p * (b.dp - p)),
+        f"the result with a D of the keys up to i: {product}, and D a sum over all keys, dout · out": with_ds(
+            lambda: p * (b.dp - each.cumsum(axis=-1))
+        ),
+        f"the result with a D of the keys before i: {product}, and D a sum over all keys, dout · out": with_ds(
+            lambda: p * (b.dp - each.cumsum(axis=-1) + each)
+        ),
+        f"the result with D times the scale: {product} · scale": with_ds(lambda: p * (b.dp - D * b.scale)),
+        f"the result with the scale for dp alone: {product} · scale": with_ds(lambda: p * (b.dp - D / b.scale)),
+        "the result with exp(score), not divided: subtract stats in the exponent": unshifted,
+        "the result with the values in place of the keys in the score: it is q · k": of_rows(k=b.v[:, None]),
+        "the result with the keys in place of the values in dp: it is dout · v": of_rows(v=b.k[:, None]),
+        "the result with dout in place of q in the score: it is q · k": of_rows(q=b.dout[:, :, None]),
+        "the result with q in place of dout in dp: it is dout · v": of_rows(dout=b.q[:, :, None]),
+        "the result of a p that has the scale in the scores twice: q · k is multiplied by it once": of_rows(
+            q=b.q[:, :, None] * b.scale
+        ),
+    }
+
+
+def _score_of_lanes(b):
+    """p (heads, T, T, hs) of scores that are not added up over the lanes."""
+    q, k, _, _ = b.pairs()
+    seen = triangle(b.T)[..., None]  # (T, T, 1)
+    return np.where(seen, np.exp(q * k * b.scale - b.stats[..., None, None]), 0.0)
+
+
+def _ds_of_lanes(b):
+    return _score_of_lanes(b) * (b.dp - b.delta[..., None])[..., None] * b.scale  # (heads, T, T, hs)
+
+
+LANES = "the result with a score for each lane: q · k is a sum over the lanes"
+
+
 def queries(q, k, v, dout) -> dict:
     """Of attention_dq: dq (heads, T, hs)."""
     b = Backward(q, k, v, dout)
     ds = b.tables()[1]
-    return {
+    tables = {words: (lambda make=make: make()[1] @ b.k, DERIVED) for words, make in _tables(b).items()}
+    return tables | {
         f"the result {NO_MASK}": (lambda: b.tables(np.ones((b.T, b.T), bool))[1] @ b.k, DERIVED),
         f"the result {FEWER}": (lambda: b.tables(triangle(b.T, -1))[1] @ b.k, DERIVED),
         "the result with the stats of head 0 in every head: take stats[row]": (
             lambda: b.tables(stats=b.stats[:1, :, None])[1] @ b.k,
             DERIVED,
         ),
-        "the result without D: the softmax subtracts the mean of dp": (lambda: b.tables(delta=0.0)[1] @ b.k, DELTA),
-        "the result of a p that has the scale in the scores twice: q · k is multiplied by it once": (
-            lambda: b.with_rows(q=b.q[:, :, None] * b.scale)[1] @ b.k,
+        LANES: (lambda: (_ds_of_lanes(b) * b.k[:, None]).sum(axis=2), DERIVED),
+        "what key t, the last one, brings alone: add up, with +=": (
+            lambda: np.diagonal(ds, axis1=1, axis2=2)[..., None] * b.k,
+            DERIVED,
+        ),
+        "the mean over the keys: dq is the sum": (lambda: ds @ b.k / np.arange(1, b.T + 1)[:, None], DERIVED),
+        "ds, transposed, times the keys: row t of ds is query t": (
+            lambda: ds.swapaxes(-1, -2) @ b.k,
             DERIVED,
         ),
         "ds times the values: dq is ds times the keys": (lambda: ds @ b.v, DERIVED),
@@ -109,6 +176,18 @@ def deltas(q, k, v, dout) -> dict:
         "the sum of out · out: D is the sum of dout · out": (lambda: (out * out).sum(axis=-1), DELTA),
         "the sum of dout · v: D is the sum of dout · out": (lambda: (b.dout * b.v).sum(axis=-1), DELTA),
         "D multiplied by the scale: D itself has none": (lambda: b.delta * b.scale, DELTA),
+        "the sum of dout · q: D is the sum of dout · out": (lambda: (b.dout * b.q).sum(axis=-1), DELTA),
+        "the sum of dout: D is the sum of dout · out": (lambda: b.dout.sum(axis=-1), DELTA),
+        "the sum of out: D is the sum of dout · out": (lambda: out.sum(axis=-1), DELTA),
+        "the sum of dp, without p: D is the sum of p · dp over the keys, and so of dout · out": (
+            lambda: (b.dp * triangle(b.T)).sum(axis=-1),
+            DELTA,
+        ),
+        "the mean of dout · out: D is the sum": (lambda: b.delta / b.q.shape[-1], DELTA),
+        "the sum of p · dp over all keys but the last, t": (
+            lambda: b.delta - np.diagonal(b.tables()[0] * b.dp, axis1=1, axis2=2),
+            DELTA,
+        ),
     }
 
 
@@ -141,7 +220,18 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
     of_k = {words: (lambda make=make: make()[0], OWNERS) for words, make in tables.items()}
     of_v = {words: (lambda make=make: make()[1], OWNERS) for words, make in tables.items() if "delta" not in words}
     dk, dv = both(p, ds)
+    for words, make in _tables(b).items():
+        of_k[words] = (lambda make=make: both(*make())[0]), DERIVED
+        if "the score" in words or "exp(score)" in words:  # those of p
+            of_v[words] = (lambda make=make: both(*make())[1]), DERIVED
+    last = "what query T - 1, the last one, brings alone: add up, with +="
+    own = "what query i, the key's own, brings alone: add up, with +="
     of_k |= {
+        LANES: (lambda: (_ds_of_lanes(b) * b.q[:, :, None]).sum(axis=1), DERIVED),
+        last: (lambda: ds[:, -1, :, None] * b.q[:, -1:], OWNERS),
+        own: (lambda: np.diagonal(ds, axis1=1, axis2=2)[..., None] * b.q, OWNERS),
+        "the mean over the queries: dk is the sum": (lambda: dk / np.arange(b.T, 0, -1)[:, None], OWNERS),
+        "ds times dout: dk is ds times the queries": (lambda: ds.swapaxes(-1, -2) @ b.dout, DERIVED),
         "the result with a dp for each lane: dp is a sum over the lanes": (
             lambda: _dp_of_lanes(b, p[..., None] * b.q[:, :, None]).sum(axis=1),
             DERIVED,
@@ -159,6 +249,15 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
         "what dv should be: are dk and dv exchanged?": (lambda: dv, OWNERS),
     }
     of_v |= {
+        LANES: (lambda: (_score_of_lanes(b) * b.dout[:, :, None]).sum(axis=1), DERIVED),
+        last: (lambda: p[:, -1, :, None] * b.dout[:, -1:], OWNERS),
+        own: (lambda: np.diagonal(p, axis1=1, axis2=2)[..., None] * b.dout, OWNERS),
+        "the mean over the queries: dv is the sum": (lambda: dv / np.arange(b.T, 0, -1)[:, None], OWNERS),
+        "p times the values: dv is p times dout": (lambda: p.sum(axis=1)[..., None] * b.v, DERIVED),
+        "dp times dout: dv is p times dout": (
+            lambda: np.where(triangle(b.T), b.dp, 0.0).swapaxes(-1, -2) @ b.dout,
+            DERIVED,
+        ),
         "the result with q of the key's own row: q belongs to the query": (
             lambda: b.with_rows(q=b.q[:, None])[0].swapaxes(-1, -2) @ b.dout,
             OWNERS,

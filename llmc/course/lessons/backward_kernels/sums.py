@@ -9,6 +9,7 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.demands import Wasteful
 from llmc.course.kernel_checks.evidence import slots
 from llmc.course.lessons import layernorm
+from llmc.course.lessons.backward_kernels import divisions
 from llmc.course.lessons.backward_kernels.places import (
     ALONG_ROWS,
     BUCKETS,
@@ -84,6 +85,7 @@ def column_mistakes(dout, threads) -> dict:
             _other_places(d, warps)
         ),
     }
+    known |= divisions.of_warps(d, warps)
     wrong = {words: (array.astype(dout.dtype), SHARED) for words, array in known.items()}
     return telling(wrong, column_sums(dout)) if N > 1 else {}
 
@@ -182,7 +184,27 @@ def _wrong_means(dout, x, w) -> dict:
         "the reference with rstd[0] in place of rstd[row]": dx(
             a, b * rstd[0] / rstd, norm * rstd[0] / rstd, np.broadcast_to(rstd[0], rstd.shape)
         ),
+        "the reference with x - mean in place of norm at one place, in the second mean or in front of it: rstd is "
+        "missing there": dx(a, b / rstd),
+        "the reference with x in place of norm in front of the second mean": dx(a, b, x64),
+        "the reference with norm = x · rstd - mean: it is (x - mean) · rstd": _with_norm(
+            dnorm, x64 * rstd - mean, rstd
+        ),
+        "the reference with the first sum not divided by C": dx(a * C, b),
+        "the reference with the second sum not divided by C": dx(a, b * C),
+        "the reference with dout in place of dnorm = dout · w in front of the means": dx(a, b) + (dout - dnorm) * rstd,
+        "the reference with the two means exchanged": dx(b, a),
+        "the reference with norm in front of both means": dx(norm * a, b),
+        "the reference with the sum of norm in place of the second: it is dnorm · norm": dx(
+            a, norm.mean(axis=1, keepdims=True)
+        ),
     }
+
+
+def _with_norm(dnorm, norm, rstd):
+    """dx (N, C) with another norm, wherever it stands."""
+    b = (dnorm * norm).mean(axis=1, keepdims=True)  # (N, 1)
+    return ((dnorm - dnorm.mean(axis=1, keepdims=True) - norm * b) * rstd).astype(np.float32)
 
 
 def partials(dw_terms, db_terms, chunks, warps=1):
@@ -223,7 +245,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
     """Known wrong (chunks, 2, C). threads: of a block, if its threads take columns in turns."""
     d, x64 = np.asarray(dout, np.float64), np.asarray(x, np.float64)  # (N, C) each
     norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
-    right = partial_sums(dout, x, chunks, warps)
+    mean, right = x64.mean(axis=1, keepdims=True), partial_sums(dout, x, chunks, warps)
     formulas = {
         "the reference with x in place of norm = (x - mean) · rstd": (d * x64, d),
         "the reference without rstd in norm = (x - mean) · rstd": (d * norm / rstd, d),
@@ -237,6 +259,18 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
             d.reshape(-1, len(d)).T,
         ),
         "dout · norm in both sums: norm belongs to dw alone": (d * norm, d * norm),
+        "the reference with norm = x · rstd - mean: it is (x - mean) · rstd": (d * (x64 * rstd - mean), d),
+        "the reference with norm = x - mean · rstd: it is (x - mean) · rstd": (d * (x64 - mean * rstd), d),
+        "the reference with norm = x · rstd: mean is missing": (d * x64 * rstd, d),
+        "the reference with mean[0] in place of mean[n]": (d * (x64 - mean[0]) * rstd, d),
+        "the reference with rstd[0] in place of rstd[n]": (d * norm / rstd * rstd[0], d),
+        "the reference with x of row 0 in every row": (d * (x64[0] - mean) * rstd, d),
+        "norm without dout in dw: dw is the sum of dout · norm": (norm, d),
+        "the reference with dout · x, from which mean is subtracted: it is dout · (x - mean)": (
+            (d * x64 - mean) * rstd,
+            d,
+        ),
+        "the reference with norm + dout: multiply": (norm + d, d),
     }
     known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
     last = np.arange(len(d))[:, None] >= len(d) - chunks * warps  # (N, 1)
@@ -262,6 +296,10 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
         whole = [[(d * norm)[rows].sum(axis=0), d[rows].sum(axis=0)] for rows in stretches]
         words = f"the reference without the last {len(d) % chunks} of {len(d)} rows: N / gridDim.x is rounded down"
         known[f"{words}, and leaves them over"] = np.array(whole, np.float32), STAGES
+    if warps == 1:
+        known |= {words: (a, STAGES) for words, a in divisions.of_chunks((d * norm, d), chunks).items()}
+        words = "the reference laid out as (gridDim.x, C, 2): first all numbers of dw, then all of db"
+        known[words] = np.swapaxes(right, 1, 2).reshape(right.shape), STAGES
     if threads and threads < dout.shape[1]:
         known |= _carried(right, threads)
     return telling(known, right)
@@ -301,6 +339,9 @@ def token_mistakes(dout, tokens, V, before) -> dict:
     np.add.at(by_start, tokens[starts[:-1]], right[found])
     by_position = np.zeros((max(V, len(tokens)), d.shape[1]))  # (at least V, C)
     np.add.at(by_position, order[starts[:-1]], right[found])
+    by_order, by_token = np.zeros_like(right), np.zeros_like(right)  # (V, C) each
+    np.add.at(by_order, tokens[order[: len(found)]], right[found])
+    np.add.at(by_token, tokens[: len(found)], right[found])
     known = {
         "the reference plus what dwte held, which then counts twice": table(
             lambda u: right[found[u]] + before[found[u]]
@@ -325,6 +366,18 @@ def token_mistakes(dout, tokens, V, before) -> dict:
         "the reference in the rows u in place of the tokens' rows: bucket u belongs to tokens[order[starts[u]]]": (
             by_bucket
         ),
+        "the reference in the rows of tokens[order[u]]: bucket u begins at place starts[u], not u": by_order,
+        "the reference in the rows of tokens[u]: bucket u belongs to tokens[order[starts[u]]]": by_token,
+        "the sum of dout's row u, once for each of a bucket's positions: take row order[k]": table(
+            lambda u: d[u] * counts[u]
+        ),
+        "the sum of the first row of each bucket, once for each of its positions: take row order[k]": table(
+            lambda u: d[order[starts[u]]] * counts[u]
+        ),
+        "the sum of dout's rows tokens[order[k]]: dout has a row for each position, order[k]": table(
+            lambda u: d[np.minimum(found[u], len(d) - 1)] * counts[u]
+        ),
+        "how often each token comes: add up rows of dout": table(lambda u: np.full(d.shape[1], counts[u])),
         "the reference in the rows of tokens[starts[u]]: that is a place, and order says which position is there": (
             by_start
         ),
@@ -385,6 +438,7 @@ def square_mistakes(values, blocks, threads) -> dict:
         "the sum of the first turn alone: go on in steps of gridDim.x · blockDim.x": (parts[0] ** 2).sum(axis=1),
         "what the first warp has: the other warps' sums are missing": (parts[:, :, :32] ** 2).sum(axis=(0, 2)),
     }
+    known |= divisions.of_turns(parts)
     return {words: (array, NORM) for words, array in known.items() if np.abs(array - right).max() > 0}
 
 

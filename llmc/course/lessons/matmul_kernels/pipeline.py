@@ -1,8 +1,8 @@
 """Lesson 15: does a kernel multiply while copies are on their way? Its helpers write down when they are called.
 
-The check makes a second text of the answer, in which `ask`, `end_batch`, `wait_but` and `multiply` each leave a note,
-and lets thread 0 of block 0 run it on the emulator. What has been copied is used at once, or in the background of other
-work: the order of the notes shows it.
+The check makes a second text of the answer, in which `copy_async`, `end_batch`, `wait_but` and `multiply` each leave a
+note, and lets thread 0 of block 0 run it on the emulator. What has been copied is used at once, or in the background of
+other work: the order of the notes shows it. A slice is two copies of this thread, one of a and one of b.
 """
 
 import re
@@ -14,8 +14,9 @@ from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND
 from llmc.errors import KernelError
 
-ASK, END, MULTIPLY, WAIT = 1, 2, 3, 100  # a wait is noted as 100 and how many batches may still be on their way
+COPY, END, MULTIPLY, WAIT = 1, 2, 3, 100  # a wait is noted as 100 and how many batches may still be on their way
 MOST = 4096
+BATCHES = ": `wait_but<n>` waits for all batches but the last n, and a slice may be more than one"
 NOTES = f"""
 __device__ int notes[{MOST}];
 __device__ int noted;
@@ -24,7 +25,7 @@ __device__ void note(int what)
     if (blockIdx.x + threadIdx.x == 0 && noted < {MOST}) notes[noted++] = what;
 }}
 """
-HEADS = {"ask": str(ASK), "end_batch": str(END), "multiply": str(MULTIPLY), "wait_but": f"{WAIT} + BATCHES"}
+HEADS = {"copy_async": str(COPY), "end_batch": str(END), "multiply": str(MULTIPLY), "wait_but": f"{WAIT} + BATCHES"}
 
 
 def with_notes(code) -> str | None:
@@ -53,31 +54,34 @@ def notes(code, kernel, grid, block, arguments) -> list[int]:
     return np.ndarray((MOST,), np.int32, module.get_global("notes"))[:noted].tolist()
 
 
-def in_the_background(noted) -> int:
-    """How many batches were on their way during a multiplication."""
-    ends, asked, multiplied = [], [], []  # positions; asked: (position, its batch)
+def in_the_background(noted) -> list[bool]:
+    """Of each copy, was it on its way during a multiplication?"""
+    ends, multiplied = 0, []
+    copies = []  # (position, its batch)
     done = {}  # {batch: position of the first wait that lets it not pass}
     for place, what in enumerate(noted):
-        if what == ASK:
-            asked.append((place, len(ends)))
+        if what == COPY:
+            copies.append((place, ends))
         elif what == END:
-            ends.append(place)
+            ends += 1
         elif what == MULTIPLY:
             multiplied.append(place)
         else:
-            for batch in range(len(ends) - (what - WAIT)):
+            for batch in range(ends - (what - WAIT)):
                 done.setdefault(batch, place)
-    batches = {batch: place for place, batch in reversed(asked)}  # {batch: its first ask}
-    return sum(any(a < m < done.get(batch, a) for m in multiplied) for batch, a in batches.items())
+    return [any(a < m < done.get(batch, a) for m in multiplied) for a, batch in copies]
 
 
 def demand(code, kernel, grid, block, arguments, slices):
     """Wasteful unless all of the slices but the first come while the threads multiply."""
     noted = notes(code, kernel, grid, block, arguments)
     hidden = in_the_background(noted)
-    if noted and hidden < slices - 1:
+    if noted and sum(hidden) < 2 * (slices - 1):
+        whole = sum(a and b for a, b in zip(hidden[::2], hidden[1::2]))
+        half = sum(hidden) - 2 * whole
+        also = f" Of {half} others, only one of the two copies that a thread makes does."
         raise Wasteful(
-            f"right, but only {hidden} of {slices} slices come in the background of a multiplication; the goal is all "
-            f"but the first.\nAsk for the next slice, then multiply with the present one, and only then wait.\n"
-            f"→ Where to look: {BACKGROUND}."
+            f"right, but only {whole} of {slices} slices come in the background of a multiplication; the goal is all "
+            f"but the first.{also if half else ''}\nAsk for the next slice, then multiply with the present one, and "
+            f"only then wait{BATCHES * (half > 0)}.\n→ Where to look: {BACKGROUND}."
         )

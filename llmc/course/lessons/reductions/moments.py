@@ -104,6 +104,28 @@ def _squares(x) -> dict:
         "the average of both parts': add them up, they are sums": lambda a, b: (
             (a[2] * a[0] + b[2] * b[0]) / n(a, b) + gap2(a, b) * a[0] * b[0] / n(a, b)
         ),
+        "(mean_a - mean)² + (mean_b - mean)²: each must be multiplied by its count, n_a and n_b": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (a[0] ** 2 + b[0] ** 2) / n(a, b) ** 2
+        ),
+        "n_a · (mean_a - mean)² + (mean_b - mean)²: the second must be multiplied by n_b": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (a[0] * b[0] ** 2 + a[0] ** 2) / n(a, b) ** 2
+        ),
+        "(mean_a - mean)² + n_b · (mean_b - mean)²: the first must be multiplied by n_a": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (b[0] ** 2 + b[0] * a[0] ** 2) / n(a, b) ** 2
+        ),
+        "n_b · (mean_a - mean)² + n_a · (mean_b - mean)²: each belongs to its own count": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (b[0] ** 3 + a[0] ** 3) / n(a, b) ** 2
+        ),
+        "n_a · (mean_a - mean)² - n_b · (mean_b - mean)²: add them": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * a[0] * b[0] * (b[0] - a[0]) / n(a, b) ** 2
+        ),
+        "gap² · n_a · n_b / n of a gap from the new mean: it is mean_b - mean_a": lambda a, b: (
+            a[2] + b[2] + gap2(a, b) * (a[0] / n(a, b)) ** 2 * a[0] * b[0] / n(a, b)
+        ),
+        "gap² · n_a · n_b / n alone: a's and b's are missing": lambda a, b: gap2(a, b) * a[0] * b[0] / n(a, b),
+        "|gap| · n_a · n_b / n: the gap must be squared": lambda a, b: (
+            a[2] + b[2] + np.sqrt(gap2(a, b)) * a[0] * b[0] / n(a, b)
+        ),
         "a's part alone: b's are missing": lambda a, b: a[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
         "b's part alone: a's are missing": lambda a, b: b[2] + gap2(a, b) * a[0] * b[0] / n(a, b),
     }
