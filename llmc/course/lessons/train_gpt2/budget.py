@@ -25,6 +25,7 @@ RANGES = {  # name: (type, condition, what it must be)
 
 
 TRIED = 0.2  # of the budget: what a run may cost that only looks for a reason
+FEW = 300  # steps: in a fifth of them nothing is learnt that tells settings apart
 FACTORS = 0.1, 0.3, 3.0  # by which another learning rate is tried
 
 
@@ -100,6 +101,8 @@ def explain_run(run, given, chosen, standard, again) -> str:
     elif tokens < 2 * given_tokens:
         times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
         lines.append(f"the run saw {times} letters as the given one: in the same budget, a smaller model sees more")
+    elif len(losses) < FEW:
+        lines.append(f"{len(losses)} steps are few: a smaller batch makes more steps of the same letters")
     else:
         rose = not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5
         lines += ["the loss rose far above where it began"] * bool(rose)
