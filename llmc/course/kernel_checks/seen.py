@@ -34,7 +34,8 @@ class Seen:
         outside = {*launch.outside()}
         if self._roughly:
             theirs, mine = ({name for name, *_ in each} for each in (self.outside, outside))
-            alike = theirs == mine and self.raced <= raced and bool(self.raced) == bool(raced)
+            alike = theirs <= mine and self.raced <= raced  # a thread ends where it first goes outside
+            alike = alike and (bool(theirs), bool(self.raced)) == (bool(mine), bool(raced))
         else:
             alike = self._exactly(launch, again, raced, outside)
         arrays = zip(self.names, self.before, self.after, ours, strict=True)
