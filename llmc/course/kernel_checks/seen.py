@@ -32,11 +32,11 @@ class Seen:
         again = launch.rewritten()  # [(name, element)]
         raced = {f"{name}[{element}]" for name, element in again}
         outside = {*launch.outside()}
-        if self._roughly:
+        alike = self._exactly(launch, again, raced, outside)
+        if self._roughly and not alike:
             theirs, mine = ({name for name, *_ in each} for each in (self.outside, outside))
-            alike = theirs == mine and self.raced <= raced and bool(self.raced) == bool(raced)
-        else:
-            alike = self._exactly(launch, again, raced, outside)
+            alike = theirs <= mine and self.raced <= raced  # a thread ends where it first goes outside
+            alike = alike and (bool(theirs), bool(self.raced)) == (bool(mine), bool(raced))
         arrays = zip(self.names, self.before, self.after, ours, strict=True)
         return alike and all(
             self._same(launch.written(name, mine.size), again, name, before, after, mine)
