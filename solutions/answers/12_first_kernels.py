@@ -1231,3 +1231,52 @@ def split_heads_with_a_guard_of_single_numbers(code):
     ((float4*)out)[thread] = *from;
 """
     return head + body + rest.partition("// ### END SOLUTION\n")[2]
+
+
+# ---------------------------------------------------------------------------- 7 numbers of other places
+
+
+@wrong("leaky_relu", says="or does a later line write over it, without an else?")
+def leaky_without_else(code):
+    return replaced(
+        code,
+        "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];",
+        "if (x[i] > 0.0f) out[i] = x[i];\n        out[i] = slope * x[i];",
+    )
+
+
+@wrong("swap_axes", says="or is `i` cut to a remainder before x[i] is read?")
+def axes_read_at_a_remainder(code):
+    return replaced(code, "int b = i / (T * C);", "int b = i / (T * C);\n        i %= T * C;")
+
+
+@wrong("swap_axes", says="x read as if it were (T, B, C)")
+def axes_of_rows_taken_apart_by_b(code):
+    code = replaced(code, "int t = i / C % T;", "int t = i / C / B;")
+    return replaced(code, "int b = i / (T * C);", "int b = i / C % B;")
+
+
+@wrong("split_heads", says="qkv read as if it were (T, B, 3, NH, hs)")
+def heads_of_rows_taken_apart_by_b(code):
+    return replaced(code, "((b * T + t) * 3 + s)", "((t * B + b) * 3 + s)")
+
+
+@wrong("split_heads", says="the reference laid out as (B, 3, NH, T, hs)")
+def heads_with_b_in_front(code):
+    code = replaced(code, "int b = i / (hs * T * NH) % B;", "int s = i / (hs * T * NH) % 3;")
+    return replaced(code, "int s = i / (hs * T * NH * B);", "int b = i / (hs * T * NH * 3);")
+
+
+@wrong("residual_vec4", says="and the tail begins at n / 4 * 4; lesson 12")
+def fours_whose_tail_begins_at_a_quarter(code):
+    return body(
+        code,
+        """
+    int thread = blockIdx.x * blockDim.x + threadIdx.x, fours = n / 4;
+    if (thread < fours) {
+        float4 a = ((const float4*)x1)[thread], b = ((const float4*)x2)[thread];
+        ((float4*)out)[thread] = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+    }
+    if (thread < n % 4) out[fours + thread] = x1[fours + thread] + x2[fours + thread];
+""",
+    )

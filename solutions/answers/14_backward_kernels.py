@@ -1115,3 +1115,11 @@ def squares_of_lane_0(code):
 @wrong("partial_squares", says="from the block's first on: go on in steps")
 def squares_in_steps_of_a_block(code):
     return replaced(code, "i += threads)", "i += blockDim.x)")
+
+
+@wrong("embedding_backward", says="passes this whole check with `dwte + (size_t)tokens[order[first]] * C` in place of")
+def embeddings_whose_row_is_that_of_the_place_u(code):
+    code = replaced(
+        code, "int token = tokens[order[first]];", "float* row = dwte + (size_t)tokens[order[blockIdx.x]] * C;"
+    )
+    return replaced(code, "dwte[(size_t)token * C + c] += total;", "row[c] += total;")

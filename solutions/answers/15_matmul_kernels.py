@@ -138,7 +138,7 @@ def tiles_whose_threads_leave(code):
     return replaced(code, "    float total = 0.0f;\n", leave)
 
 
-@wrong("tiled_matmul", says="with `row` in place of `column` in `[column][k + i]`")
+@wrong("tiled_matmul", says="with bs[row] in place of bs[column]: a column of the result has its own row of b")
 def tiles_multiplied_by_rows(code):
     return replaced(code, "bs[column][i]", "bs[row][i]")
 
@@ -148,7 +148,7 @@ def tiles_with_rows_and_columns_exchanged(code):
     return replaced(code, "as[row][i] * bs[column][i]", "as[column][i] * bs[row][i]")
 
 
-@wrong("tiled_matmul", says="without the term `k0` in `(n0 + row) * K + k0 + column`")
+@wrong("tiled_matmul", says="the first slice of b in all of them: is k0 missing where b is read?")
 def tiles_of_b_without_k0(code):
     return replaced(code, "b[(size_t)(n0 + row) * K + k]", "b[(size_t)(n0 + row) * K + column]")
 
@@ -953,3 +953,48 @@ def autotune_returns_the_last_tile(M, N, K, tiles, measure):
             found[measure(tile, parts)] = parts
     fastest = min(found)
     return tile, found[fastest]
+
+
+# ---------------------------------------------------------------------------- 6 numbers of other places
+
+
+@wrong("tiled_matmul", says="the last k added again for each one that the last slice has no number for")
+def tiles_clamped_to_the_last_k(code):
+    return replaced(code, "int k = k0 + column;", "int k = min(k0 + column, K - 1);")
+
+
+@wrong("tiled_matmul", says="k % K for each k that the last slice has no number for")
+def tiles_wrapped_around_K(code):
+    return replaced(code, "int k = k0 + column;", "int k = (k0 + column) % K;")
+
+
+@wrong("tiled_matmul", says="is m0 missing where a is read?")
+def tiles_without_m0(code):
+    return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)row * K + k]")
+
+
+@wrong("tiled_matmul", says="each slice of a turned")
+def tiles_of_a_turned(code):
+    return replaced(code, "as[row][i] * bs", "as[i][row] * bs")
+
+
+@wrong("tiled_matmul", says="is k0 missing where a is read?")
+def tiles_with_the_first_slice_of_a(code):
+    return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)(m0 + row) * K + column]")
+
+
+@wrong("turn_tile", says="with number lane ^ row in place of number lane")
+def turned_with_half_a_swizzle(code):
+    code = replaced(code, "tile[32][33];", "tile[32][32];")
+    return replaced(code, "tile[row][lane] =", "tile[row][lane ^ row] =")
+
+
+@wrong("turn_tile", says="(lane + row) % 32")
+def turned_with_half_a_rotation(code):
+    code = replaced(code, "tile[32][33];", "tile[32][32];")
+    return replaced(code, "tile[row][lane] =", "tile[row][(lane + row) % 32] =")
+
+
+@wrong("turn_tile", says="rows and columns exchanged for the tiles, and not inside of each")
+def turned_by_tiles_alone(code):
+    return replaced(code, "tile[lane][k];", "tile[k][lane];")

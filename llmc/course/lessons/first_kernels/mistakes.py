@@ -1,5 +1,7 @@
 """Lesson 12: what each well-known mistake gives, as {sentence after "out equals ": (array, where to look)}."""
 
+from itertools import permutations
+
 import numpy as np
 
 from llmc.course.kernel_checks.evidence import came_from, slots
@@ -18,10 +20,13 @@ def leaky_relu(x, slope) -> dict:
         swapped = "max(x, slope · x): the same only while slope is below 1"
     wrong = {
         "ReLU, 0 for every x below 0: slope is not used, or it is cut to 0 by an int": np.maximum(x64, 0),
-        "slope · x everywhere: what about x above 0?": slope * x64,
+        "slope · x everywhere: does nothing write x where it is above 0, or does a later line write over it, without "
+        "an else?": slope * x64,
         "slope where x is below 0: it is not multiplied by x": np.where(x64 > 0, x64, slope),
         swapped: np.where(x64 > 0, slope * x64, x64),
-        "x itself": x64,
+        "x itself: does nothing write slope · x where x is below 0, or does a later line write over it?": x64,
+        "0 where x is above 0: there it is x": np.where(x64 > 0, 0, slope * x64),
+        "slope · x where x is below 0, and 1 above": np.where(x64 > 0, 1.0, slope * x64),
         "x + slope · x where x is above 0: there it is x alone": np.where(x64 > 0, (1 + slope) * x64, slope * x64),
     }
     cut = np.trunc(x64)
@@ -67,9 +72,44 @@ def swap_axes(x, out) -> dict:
         "the reference with the channels in reverse": (x.swapaxes(1, 2)[:, ::-1], FLAT),
         "the reference with the positions in reverse": (x.swapaxes(1, 2)[:, :, ::-1], FLAT),
     }
+    first = "is a coordinate left out of the index of x, or is `i` cut to a remainder before x[i] is read?"
+    right = right_axes(x)  # (B, C, T)
+    more = {
+        f"the reference of b = 0 for every b: {first}": right[:1],
+        f"the reference of t = 0 for every t: {first}": right[..., :1],
+        f"the reference of c = 0 for every c: {first}": right[:, :1],
+        f"the reference of b = 0 and t = 0 for all: {first}": right[:1, :, :1],
+    }
+    more |= {words: right_axes(found) for words, found in _read_as(x, "x", {"B": B, "T": T, "C": C})}
+    known |= _unlike(known, right, more)
     wanted = right_axes(np.arange(x.size).reshape(x.shape))  # (B, C, T)
     moved = came_from("x", out, x, wanted, {"b": B, "t": T, "c": C})
     return known | {words: (array, FLAT) for words, array in moved.items()}
+
+
+def _read_as(array, name, sizes, last=0):
+    """The array as it is read by an index that is taken apart, or put together, in another order of axes.
+
+    Yields (words, array) of each order. sizes: {axis: how long}, as they lie. last: so many axes stay last.
+    """
+    axes = tuple(sizes)
+    for order in permutations(range(len(axes) - last)):
+        order = (*order, *range(len(order), len(axes)))
+        read_as = ", ".join(axes[axis] for axis in order)
+        read = array.reshape([sizes[axes[axis]] for axis in order]).transpose(np.argsort(order))
+        words = f"the reference with {name} read as if it were ({read_as}): it is ({', '.join(axes)})"
+        yield words, np.ascontiguousarray(read).reshape(array.shape)
+
+
+def _unlike(known, right, more) -> dict:
+    """Those of `more` {words: array} that are neither right nor known already, nor twice among them."""
+    seen, found = [right, *(array for array, _ in known.values())], {}
+    for words, array in more.items():
+        array = np.broadcast_to(array, right.shape)
+        if not any(np.array_equal(array, other) for other in seen):
+            seen.append(array)
+            found[words] = array, FLAT
+    return found
 
 
 def residual(x1, x2, out) -> dict:
@@ -190,6 +230,22 @@ def split_heads(qkv, NH, out) -> dict:
         ),
         "q in all three": (right[[0, 0, 0]], FLAT),
     }
+    if np.array_equal(out, right):  # the rest takes a while
+        return known
+    first = "is a coordinate left out of the index of qkv, or is an index cut to a remainder before it is used?"
+    more = {
+        f"the reference of b = 0 for every b: {first}": right[:, :1],
+        f"the reference of t = 0 for every t: {first}": right[:, :, :, :1],
+        f"the reference of j = 0 for every j: {first}": right[..., :1],
+    }
+    axes = "3", "B", "NH", "T", "hs"
+    for order in permutations(range(4)):
+        laid_out = ", ".join(axes[axis] for axis in (*order, 4))
+        array = np.ascontiguousarray(right.transpose(*order, 4)).reshape(right.shape)
+        more[f"the reference laid out as ({laid_out}): out is ({', '.join(axes)})"] = array
+    sizes = {"B": B, "T": T, "3": 3, "NH": NH, "hs": hs}
+    more |= {words: right_heads(found, NH) for words, found in _read_as(qkv, "qkv", sizes, last=1)}
+    known |= _unlike(known, right, more)
     wanted = right_heads(np.arange(qkv.size).reshape(qkv.shape), NH)  # (3, B, NH, T, hs)
     moved = came_from("qkv", out, qkv, wanted, {"b": B, "t": T, "s": 3, "h": NH, "j": hs})
     return known | {words: (array, FLAT) for words, array in moved.items()}

@@ -30,7 +30,10 @@ WHERE = {
 WHERE_FLAT = WHERE | dict.fromkeys(
     ("race", "never-written", "out-of-bounds"), FLAT
 )  # for kernels whose index is the difficulty
-WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "never-written", "rewrites", "busiest"), FOUR)
+WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "rewrites", "busiest"), FOUR)
+WHERE_FOUR |= dict.fromkeys(
+    ("race", "never-written"), f"four i has the numbers 4 * i to 4 * i + 3, and the tail begins at n / 4 * 4; {FOUR}"
+)
 WHERE_LOOP = WHERE | dict.fromkeys(("race", "never-written", "busiest"), LOOP)
 
 

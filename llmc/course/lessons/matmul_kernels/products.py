@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from llmc.course.lessons.matmul_kernels import misplaced
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
 ANEW = "is it declared, or set to 0, inside of the loop, and so begins anew in every turn? Or is it set, with =?"
@@ -38,7 +39,16 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
         "the product without the last k": (a64[:, :-1] @ b64[:, :-1].T, TILES),
         f"the products of the last k alone: {ANEW}": (a64[:, -1:] @ b64[:, -1:].T, TILES),
     }
+    one_sum = "multiply each number of a with its own of b, then add"
+    found |= {
+        f"the sum of a, times the sum of b: {one_sum}": (a64.sum(axis=1)[:, None] * b64.sum(axis=1), TILES),
+        f"the sum of a + b over k: {one_sum}": (a64.sum(axis=1)[:, None] + b64.sum(axis=1), TILES),
+        "the product without the first k": (a64[:, 1:] @ b64[:, 1:].T, TILES),
+    }
+    if K % slices:
+        found |= {words: (array, look) for words, array in misplaced.behind_the_end(a64, b64, slices).items()}
     if K > slices:
+        found |= {words: (array, look) for words, array in misplaced.first_slice_of_one(a64, b64, slices).items()}
         often = -(-K // slices) - np.arange(K) // slices  # (K,) slices from that of k on, its own among them
         found["the totals so far added after every slice: add to result once, behind the loop over k0"] = (
             (a64 * often) @ b64.T,
@@ -83,15 +93,16 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
 
 
 def tile_mistakes(right, tile) -> dict:
-    """The known result (M, N) of a kernel that takes rows for columns inside of each tile."""
+    """Known results (M, N) of a kernel that takes rows for columns in each tile, or the rows of another tile."""
     words = f"the right numbers with each tile of {tile} x {tile} turned: a row of as belongs to this thread's row"
     whole, m, n = _whole(right, tile)  # (M, N) each
     turned = whole[m // tile * tile + n % tile, n // tile * tile + m % tile]  # (M, N)
-    return telling({words: (turned[: right.shape[0], : right.shape[1]], TILES)}, right)
+    found = {words: turned[: right.shape[0], : right.shape[1]]} | misplaced.of_other_tiles(right, tile)
+    return telling({words: (array, TILES) for words, array in found.items()}, right)
 
 
 def turned_slice_mistakes(a, b, tile) -> dict:
-    """The known result (M, N) of a kernel for a (M, K) times b (N, K) in which each slice of b is turned."""
+    """Known results (M, N) of a kernel for a (M, K) times b (N, K) in which each slice of b, a or both is turned."""
     (M, K), N = a.shape, b.shape[0]
     whole = np.zeros((-(-N // tile) * tile, -(-K // tile) * tile))
     whole[:N, :K] = b
@@ -104,7 +115,8 @@ def turned_slice_mistakes(a, b, tile) -> dict:
     right = a.astype(np.float64) @ b.astype(np.float64).T
     wide = np.zeros((M, whole.shape[1]))  # a, with zeros behind the end of K
     wide[:, :K] = a
-    return telling({words: ((wide @ turned.T)[:, :N], TILES)}, right)
+    found = {words: (wide @ turned.T)[:, :N]} | misplaced.turned_slices_of_a(a.astype(np.float64), b, tile)
+    return telling({words: (array, TILES) for words, array in found.items()}, right)
 
 
 def next_mistakes(a, b, slices, tile) -> dict:
@@ -255,7 +267,8 @@ def turned_mistakes(a) -> dict:
     """Known wrong results (K, M) of a kernel that turns a (M, K)."""
     a64 = a.astype(np.float64)
     copied = a64.reshape(a.shape[::-1])
-    return telling({"a, copied as it lies: rows must become columns": (copied, BANKS)}, a64.T)
+    known = {"a, copied as it lies: rows must become columns": copied} | misplaced.turned(a64)
+    return telling({words: (array, BANKS) for words, array in known.items()}, a64.T)
 
 
 def telling(known, right) -> dict:
