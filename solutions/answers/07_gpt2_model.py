@@ -1248,3 +1248,26 @@ def attproj_from_the_branch(dout, x, p, a, NH):
     d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
     d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
     return straight + d, g
+
+
+@wrong("initial_tensor", says="of its numbers are ±0.04, as if clipped")
+def initial_clipped_at_two_deviations(name, shape, L, rng):
+    if name in ("ln1w", "ln2w", "lnfw"):
+        return np.ones(shape, np.float32)
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    std = 0.02 / np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 0.02
+    return np.clip(rng.normal(0, std, shape), -2 * std, 2 * std).astype(np.float32)
+
+
+@wrong("initial_tensor", says="is not from a normal distribution: its numbers lie between ±0.0")
+def initial_drawn_again_beyond_two_deviations(name, shape, L, rng):
+    if name in ("ln1w", "ln2w", "lnfw"):
+        return np.ones(shape, np.float32)
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    std = 0.02 / np.sqrt(2 * L) if name in ("attprojw", "fcprojw") else 0.02
+    drawn = rng.normal(0, std, shape)
+    while (far := np.abs(drawn) > 2 * std).any():
+        drawn[far] = rng.normal(0, std, far.sum())
+    return drawn.astype(np.float32)

@@ -34,7 +34,12 @@ def _wrong_start(name, shape, got, drawn):
     if not drawn:
         return f"{name} was not drawn from the given rng: the caller decides, with its seed, which numbers come"
     largest = float(np.abs(got).max())
-    if largest < 1.9 * std:  # a normal distribution's largest of thousands is beyond 3
+    clipped = float((np.abs(got) == largest).mean())
+    if clipped > 0.01:
+        return (
+            f"{name} is not from a normal distribution: {clipped:.1%} of its numbers are ±{largest:.2g}, as if clipped"
+        )
+    if largest < 2.7 * std:  # a normal distribution's largest of thousands is beyond 3
         halves = float((np.abs(got) < largest / 2).mean())
         told = "is uniform" if abs(halves - 0.5) < 0.05 else "is not from a normal distribution: its numbers lie"
         draw = ": draw from a normal distribution" * told.endswith("uniform")
@@ -77,6 +82,6 @@ def _wrong_width(name, shape, L, got):
         1.0: (f"{name} is not scaled by 0.02", FRESH),
         1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); here it is 0.02 for all of them", FRESH),
     }
-    close = (reason for value, reason in reasons.items() if abs(std / value - 1) < 0.05)
+    close = (reason for value, reason in reasons.items() if abs(std / value - 1) < 0.05 < abs(wanted / value - 1))
     reason, where = next(close, ("", FRESH if wanted == 0.02 else INIT))
     return f"{name} has standard deviation {std:.5f}, expected {wanted:.5f}" + f". {reason}" * bool(reason), where
