@@ -96,7 +96,8 @@ def with_remedy(check, cell, message, named=False) -> str:
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])
-        if kept is False or told_twice or kept is None and said and LUCKY.match(said["words"]):
+        makes_up = said and EQUALS in head and KNOWN.match(said["words"])
+        if kept is False or told_twice or makes_up or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
