@@ -1278,3 +1278,11 @@ def lean_with_another_scale_later(qkv, NH):
         s /= s.sum(axis=-1, keepdims=True)
         out[:, i] = (s[:, :, None] @ v[:, :, : i + 1])[:, :, 0]
     return out.reshape(B, T, C)
+
+
+@wrong("attention_scores", says="without the division by `root` in `q / root`")
+def scores_with_both_divided_by_the_root(q, k):
+    T, hs = q.shape
+    root = np.sqrt(hs).astype(q.dtype)
+    q, k = (q / root, k / root)
+    return np.where(np.tril(np.ones((T, T), bool)), q @ k.T, -np.inf).astype(q.dtype)

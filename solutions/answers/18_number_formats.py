@@ -1158,3 +1158,19 @@ def eight_with_the_next_larger_code(x):
         return np.zeros(x.shape, np.uint8), 1.0
     scale = min((amax / 448 * 2 ** (k / 64) for k in range(64)), key=lambda s: encode(s)[1])
     return encode(scale)[0], scale
+
+
+@wrong("quantize_e4m3", says="right for its scale, but the error of this tensor (")
+def quantize_with_errors_in_units_of_the_scale(x):
+    amax = float(np.abs(x).max())
+    if amax == 0.0:
+        return np.zeros_like(x, dtype=np.uint8), 1.0
+    results = []
+    for factor in np.geomspace(1, 2, 32, endpoint=False):
+        scale = float(amax / 448 * factor)
+        scaled = np.clip(x.astype(np.float64) / scale, -448, 448)
+        rounded = scaled.astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+        error = np.sqrt(np.mean((scaled - rounded.astype(np.float64)) ** 2))
+        results.append((error, scale, rounded.view(np.uint8)))
+    results.sort(key=lambda result: result[0])
+    return results[0][2], results[0][1]

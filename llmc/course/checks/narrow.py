@@ -14,6 +14,7 @@ NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexac
 LANES = 32  # of a warp, each of which may take every 32nd entry of a row
 FEWEST = 3  # numbers of an input that others hardly equal by chance
 LIKE_INPUT = 0.02  # of a number, by which a difference of large numbers may miss it
+NOTHING = 1e-3  # a factor that is no mistake: all of the right numbers is lost
 STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
 
 
@@ -191,6 +192,8 @@ def _steady_along(values, wrong, axis, word):
     if not len(rows):
         return None
     middle = np.nanmedian(rows, axis=1)
+    if word == "times" and np.abs(middle).max() < NOTHING:
+        return None  # nothing but rounding is left of the right numbers
     far = np.abs(middle - 1) if word == "times" else np.abs(middle)  # a factor of 1 is no mistake
     if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * far + 1e-12).any():
         return None

@@ -43,6 +43,8 @@ PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines).* in the other order"  # of two arguments, say
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
+# Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere.
+ODDLY = re.compile(r"with (?:True|False) in place of (?:True|False)|without .*, everywhere$")
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
 )  # in the first line of others
@@ -201,7 +203,7 @@ class _Search:
             for words in changes:
                 if time.thread_time() > self.end:
                     break
-                if useless.match(words) or known and known.match(words):
+                if useless.match(words) or known and known.match(words) or told and ODDLY.match(words):
                     continue
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()

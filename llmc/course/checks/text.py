@@ -9,7 +9,6 @@ import inspect
 import re
 import textwrap
 import time
-from contextlib import suppress
 
 import numpy as np
 
@@ -128,13 +127,16 @@ def one_under_two_names(function, arguments) -> str | None:
 
 def _matters_there(program, line, arguments) -> bool:
     """Does a copy in this line change what the call returns?"""
-    with suppress(Exception):
-        results, value = [], line.value
+    results, value = [], line.value
+    try:
         for each in (value, ast.Call(ast.Attribute(value, "copy", ast.Load()), [], [])):
             line.value = ast.fix_missing_locations(ast.copy_location(each, value))
             results.append(program.function(time.thread_time() + program.seconds)(*copy.deepcopy(arguments)))
         return not np.array_equal(*results, equal_nan=True)
-    return False
+    except Exception:
+        return False
+    finally:
+        line.value = value
 
 
 def always_zero(function) -> str | None:

@@ -31,6 +31,7 @@ INSTEAD = {  # of a call of that name, with its first argument in place of x
     "triu": (("np.triu(x, 1)", 2), ("np.triu(x, -1)", 2)),
 }
 WHOLE = ("np.abs(x)", "np.maximum(x, 0)", "np.maximum(x, 1)", "x.astype(np.float64)", "x.astype(np.float32)")
+POSITIVE, NEVER_NEGATIVE = ("np.abs(x)", "np.maximum(x, 0)", "max(x, 0)"), ("sqrt", "exp", "abs", "square", "norm")
 TESTS = (ast.If, ast.While, ast.IfExp, ast.BoolOp, ast.comprehension, ast.Assert)
 LONGEST = 30  # characters of a piece that is put in another place
 SCALARS = ("max(x, 0)", "max(x, 1)", "int(x)", "x + 1", "x - 1")
@@ -272,7 +273,8 @@ def _whole(node, names):
     if isinstance(node, (ast.Constant, ast.Tuple, ast.List, ast.Dict)):
         return
     for text in (*WHOLE, *SCALARS):
-        yield 4, filled(text, node)
+        if not (text in POSITIVE and getattr(getattr(node, "func", None), "attr", "") in NEVER_NEGATIVE):
+            yield 4, filled(text, node)
     for name in names:
         for function in ("min", "max"):
             yield 4, ast.Call(ast.Name(function, ast.Load()), [node, ast.Name(name, ast.Load())], [])

@@ -26,13 +26,13 @@ def operation(place):
     sign = SIGN.get(type(node.op))
     if isinstance(node.op, (ast.Add, ast.Sub)):
         alone = right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), right)
-        yield 0, f"without the term {quoted(right)}{place.around}", left
-        yield 0, f"without the term {quoted(left)}{place.around}", alone
+        yield 0, f"without the term {quoted(right)}{place.around_operand(right)}", left
+        yield 0, f"without the term {quoted(left)}{place.around_operand(left)}", alone
     elif isinstance(node.op, ast.Mult):
-        yield 0, f"without the factor {quoted(right)}{place.around}", left
-        yield 0, f"without the factor {quoted(left)}{place.around}", right
+        yield 0, f"without the factor {quoted(right)}{place.around_operand(right)}", left
+        yield 0, f"without the factor {quoted(left)}{place.around_operand(left)}", right
     elif isinstance(node.op, (ast.Div, ast.FloorDiv)):
-        yield 0, f"without the division by {quoted(right)}{place.around}", left
+        yield 0, f"without the division by {quoted(right)}{place.around_operand(right)}", left
         yield 2, f"with 1 in place of {quoted(left)} over {quoted(right)}", with_fields(node, left=ast.Constant(1))
         yield 3, f"with {quoted(right)} over {quoted(left)}", with_fields(node, left=right, right=left)
     elif isinstance(node.op, ast.Mod):

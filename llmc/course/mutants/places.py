@@ -1,6 +1,7 @@
 """Places in a tree of Python source where a node hangs, and how a sentence quotes what is there."""
 
 import ast
+import re
 from dataclasses import dataclass
 
 from llmc.course.mutants.stoppable import is_tick
@@ -34,12 +35,19 @@ class Place:
     @property
     def around(self) -> str:
         """ " in `dnorm.mean(axis=-1)`": the smallest piece of source around it that shows where; "" if too long."""
+        own = ast.unparse(self.node)
         for node, outer in zip(self.above, (*self.above[1:], None)):
             called = isinstance(outer, ast.Call) and outer.func is node  # x.mean is not yet x.mean()
             text = ast.unparse(node) if isinstance(node, ast.expr) and not called else ""
-            if len(text) > max(ENOUGH, len(ast.unparse(self.node)) + 2):
+            if len(text) > max(ENOUGH, len(own) + 2):
                 return f" in `{text}`" if len(text) <= QUOTED else ""
         return ""
+
+    def around_operand(self, operand) -> str:
+        """The same for an operand of the operation there: this alone, if more around it would not say which operand."""
+        around, name = self.around, re.compile(rf"(?<![\w.]){re.escape(ast.unparse(operand))}(?!\w)")
+        several = len(name.findall(around)) > 1 == len(name.findall(ast.unparse(self.node)))
+        return f" in {quoted(self.node)}" if several else around
 
 
 def quoted(node) -> str:

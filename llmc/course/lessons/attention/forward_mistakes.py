@@ -64,7 +64,7 @@ def forward_mistakes(qkv, NH) -> dict:
             softmax(hide(s / (3 * hs) ** 0.5)),
             SCALE,
         ),
-        "the reference with 1/hs as its scale: the root is missing": (softmax(hide(s / hs)), SCALE),
+        "the reference with 1/hs as its scale, in all: it should be 1/√hs": (softmax(hide(s / hs)), SCALE),
         "the reference multiplied by √hs instead of divided by it": (softmax(hide(s * hs**0.5)), SCALE),
         "the reference without the causal mask": (softmax(scaled), MASK),
         "the reference with a mask that begins one column too late: each token sees the next": (

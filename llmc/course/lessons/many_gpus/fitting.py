@@ -62,7 +62,7 @@ def mistakes(world, sizes, seconds) -> dict:
             fit(a, b, sizes, seconds, right=1.0),
             FIT,
         ),
-        "the fit whose right side was divided by the time, and whose columns were not: divide both": (
+        "the fit with a right side divided by the time, and a column that is not: divide both columns, too": (
             fit(a, b, sizes, seconds, np.ones(sizes.size), 1 / seconds),
             FIT,
         ),

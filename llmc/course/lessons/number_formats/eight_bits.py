@@ -115,7 +115,7 @@ def _wrong_codes(codes, scale, x):
     if reason is None and (other := _scale_of(codes, x)) and (more is None or _scale_of(more[0], more[2])):
         return (
             f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
-            f"{scale:.6g}: return the scale with which the codes were made"
+            f"{scale:.6g}: both must come from the same try"
         )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
