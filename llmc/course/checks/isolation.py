@@ -33,7 +33,7 @@ def without_llmc(given=()):
             event == "call"
             and file.startswith(str(PACKAGE))
             and not file.startswith(OPEN)
-            and not _within(frame, codes)
+            and not _within(frame if frame.f_back else sys._getframe(1), codes)  # Numba's own frames have no caller
         ):
             name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}".removesuffix(".<module>")
             raise WrongAnswer(f"your code uses {name}. Write it yourself, with NumPy: this checks your own code.")

@@ -36,6 +36,7 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
+READ_ONLY, LEFT_OUT = "is read-only", re.compile("without the line")  # of an input: it is to be written elsewhere
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
@@ -94,7 +95,7 @@ def with_remedy(check, cell, message, named=False) -> str:
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
-            known = NAMED if named else KNOWN if EQUALS in head else None
+            known = NAMED if named else KNOWN if EQUALS in head else LEFT_OUT if READ_ONLY in head else None
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])

@@ -58,7 +58,10 @@ def mistakes(d, offer) -> dict:
         "without the attention term, 6·L·C·T": (flops / (6 * N), FLOPS),
         "with 12·L·C·T for attention: a causal model sees half of it": (flops / (6 * N + 2 * attention), FLOPS),
         "with an attention term without T": (flops / (6 * N + attention / T), FLOPS),
-        "with an attention term without L": (flops / (6 * N + attention / d), FLOPS),
+        "with an attention term without L, or with a C of 64 where it is 64 d": (
+            flops / (6 * N + attention / d),
+            FLOPS,
+        ),
         "with 6·T·C² for attention: each query meets T keys of C numbers": (flops / (6 * N + 6 * T * C * C), FLOPS),
         "with 768 channels, or 12 layers, in the attention term of every model: it has d layers of 64 d channels": (
             flops / (6 * N + 6 * d * 768 * T),  # 12 layers of 64 d channels give the same product

@@ -120,9 +120,9 @@ def _damage(start, log, name, event, crash, found):
     """The sentence for a crash that leaves neither the old file nor the new one."""
     old = start.get(name)
     what = "no file at all" if found is None else "an empty file" if not found else f"half a file, {found!r}"
-    kinds = [kind for kind, *_ in log]
-    where = KILL
-    if ("write", name) in [step[:2] for step in log] and event == "kill -9":
+    kinds, where = [kind for kind, *_ in log], KILL
+    moved_away = found is None and crash.after and log[crash.after - 1][:2] == ("rename", name)
+    if ("write", name) in [step[:2] for step in log] and event == "kill -9" and not moved_away:
         why = f"writing to {name} itself empties it first: write under another name, then rename that file"
     elif found is None and old is not None:
         why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"

@@ -29,6 +29,8 @@ RANGES = {  # name: (type, condition, what it must be)
 
 def explain_settings(settings, given):
     """What is wrong with a dict of settings, as a sentence; None when it can run."""
+    if isinstance(settings, tuple) and len(settings) == 2 and isinstance(settings[1], list):
+        return "that is what train_letters returns: a loss and losses. Return the settings with which you called it"
     if not isinstance(settings, dict):
         return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
     return refused(settings, RANGES, given)
