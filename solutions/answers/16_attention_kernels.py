@@ -115,7 +115,7 @@ def softmax_from_zero(code):
     return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
 
 
-@wrong("masked_softmax", says="without the line `total = warp_sum(total)`")
+@wrong("masked_softmax", says="p has wrong values")
 def softmax_of_lanes_that_do_not_add_up(code):
     return replaced(code, "    total = warp_sum(total);\n", "")
 
@@ -780,7 +780,7 @@ def queries_whose_delta_one_lane_adds_up(code):
     return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", delta)
 
 
-@wrong("attention_dq", says="with `expf((warp_sum(query * key * scale) - stats[row]))` in place of")
+@wrong("attention_dq", says="warp_sum(query * key * scale) - stats[row])")
 def queries_that_subtract_stats_32_times(code):
     return replaced(code, PROBABILITY, "float p = expf(warp_sum(query * key * scale - stats[row]));")
 
@@ -800,7 +800,7 @@ def requests_of_threads_that_leave_the_tiles(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 <= row")
 
 
-@wrong("flash_forward", says="out has wrong values.")  # at this size as if each row of k were the first
+@wrong("flash_forward", says="✗ flash_forward: out ")
 def flash_with_a_maximum_for_each_lane(code):
     seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)

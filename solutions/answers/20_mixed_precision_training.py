@@ -987,7 +987,7 @@ def adamw_with_one_factor_in_v(code):
     return replaced(code, "(g * g - v[i])", "(g * widen(grads[i]) - v[i])")
 
 
-@wrong("find_bug", says="'.\nA run that is like the healthy one has the bug among the parts that were exact")
+@wrong("find_bug", says="A run that is like the healthy one has the bug among the parts that were exact")
 def bug_in_the_half_that_was_exact(train, suspects, healthy):
     def sick(part):
         end = train(part)[-100:].mean()
@@ -1001,7 +1001,7 @@ def bug_in_the_half_that_was_exact(train, suspects, healthy):
     return names[0]
 
 
-@wrong("layernorm_bf16", says="with `rsqrtf(warp_sum(squares / C) + 1e-5f)` in place of")
+@wrong("layernorm_bf16", says="eps added 32 times: once in each lane")
 def norm_with_eps_from_each_lane(code):
     return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares / C + 1e-5f));")
 
