@@ -800,7 +800,10 @@ def requests_of_threads_that_leave_the_tiles(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 <= row")
 
 
-@wrong("flash_forward", says="✗ flash_forward: out ")
+@wrong(
+    "flash_forward",
+    says="out equals the result with a largest score of each lane's own, where later keys count nothing",
+)
 def flash_with_a_maximum_for_each_lane(code):
     seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)

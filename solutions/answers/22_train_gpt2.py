@@ -462,7 +462,7 @@ def budget_that_is_searched():
     return small | {"learning_rate": min(tried, key=tried.get)}
 
 
-@wrong("best_budget", says="what helps is ")
+@wrong("best_budget", says="what helps is the given learning_rate")
 def budget_with_a_rate_of_one():
     return {"layers": 1, "channels": 16, "length": 16, "batch_size": 8, "learning_rate": 1.0}
 
