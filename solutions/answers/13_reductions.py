@@ -1072,7 +1072,7 @@ def softmax_with_rows_of_32(code):
     return replaced(code, "out += (size_t)row * C;", "out += (size_t)row * 32;")
 
 
-@wrong("welford_layernorm", says="mean has wrong values")
+@wrong("welford_layernorm", says="with 1 in place of `b.count` in `a.count + b.count`")
 def welford_that_counts_parts(code):
     return replaced(code, "return {count, a.mean", "return {a.count + 1.0f, a.mean")
 

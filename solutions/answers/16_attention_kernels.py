@@ -115,7 +115,7 @@ def softmax_from_zero(code):
     return replaced(code, "float top = -3.4e38f, total", "float top = 0.0f, total")
 
 
-@wrong("masked_softmax", says="p has wrong values")
+@wrong("masked_softmax", says="without the line `total = warp_sum(total)`")
 def softmax_of_lanes_that_do_not_add_up(code):
     return replaced(code, "    total = warp_sum(total);\n", "")
 

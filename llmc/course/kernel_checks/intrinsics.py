@@ -55,7 +55,7 @@ def intrinsics(launch) -> dict:
         "pick": lambda v, j: np.take_along_axis(v, j, axis=1),  # (threads, 1)   of an array in registers
         "fetch": lambda *arguments: _fetched(launch, *arguments),
         "sum4": lambda v: v.sum(axis=1, keepdims=True),
-        "expf": np.exp,
+        "expf": lambda v: _single(np.exp(v)),
         "logf": np.log,
         "powf": np.power,
         "isfinite": np.isfinite,
@@ -68,6 +68,11 @@ def intrinsics(launch) -> dict:
         "__shfl_up_sync": lambda mask, v, gap: _shuffled(launch, v, lambda lane: lane - gap),
         "__shfl_sync": lambda mask, v, lane: _shuffled(launch, v, lambda mine: mine * 0 + lane % WARP),
     }
+
+
+def _single(v):
+    """v as a float holds it: inf where it is too large, and 0 where it is too small."""
+    return np.asarray(v, np.float32).astype(np.float64)
 
 
 def _shuffled(launch, v, source):

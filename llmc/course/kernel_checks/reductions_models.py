@@ -99,7 +99,8 @@ def merge(a, b):
     count = a.count + b.count
     gap = b.mean - a.mean
     share = b.count / count if count > 0.0 else 0.0
-    return Moments(a.count + b.count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
+    both = a.count + b.count if count > 0.0 else a.count
+    return Moments(both, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
 """
 
 FUSED_LAYERNORM = """
