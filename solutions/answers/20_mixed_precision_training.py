@@ -987,7 +987,7 @@ def adamw_with_one_factor_in_v(code):
     return replaced(code, "(g * g - v[i])", "(g * widen(grads[i]) - v[i])")
 
 
-@wrong("find_bug", says="A run that is like the healthy one has the bug among the parts that were exact")
+@wrong("find_bug", says="with `other` in place of `one` in `sick(one)`")
 def bug_in_the_half_that_was_exact(train, suspects, healthy):
     def sick(part):
         end = train(part)[-100:].mean()

@@ -68,12 +68,6 @@ def turns_a_condition(solution, lines, now, everywhere) -> bool:
     return any(_asks_else(*pair) for pair in pairs) and not set(new) <= ours
 
 
-def has_idle_choices(tree) -> bool:
-    """Does it have an `a if … else a`? Nobody writes that, whatever passes with it."""
-    choices = (node for node in ast.walk(tree) if isinstance(node, ast.IfExp))
-    return any(ast.dump(node.body) == ast.dump(node.orelse) for node in choices)
-
-
 def _conditions(tree, everywhere) -> Counter:
     """The sources of its comparisons and of what has a `not` before it."""
     decides = (ast.If, ast.While, ast.IfExp)

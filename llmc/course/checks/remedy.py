@@ -212,7 +212,6 @@ class _Search:
                     if told and NAMED.match(words):
                         lucky |= beside_ours.leads_away(solution, lines, now)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
-                    lucky |= beside_ours.has_idle_choices(self.answer.tree)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
                     if beside_ours.reads_of_ignored(solution, self.answer.tree) > reads:

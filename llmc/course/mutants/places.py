@@ -34,20 +34,31 @@ class Place:
 
     @property
     def around(self) -> str:
-        """ " in `dnorm.mean(axis=-1)`": the smallest piece of source around it that shows where; "" if too long."""
-        own = ast.unparse(self.node)
+        """ " in `dnorm.mean(axis=-1)`": the smallest piece of source around it that shows where; "" if too long.
+
+        A piece that holds the same several times would not show which: then a smaller one, in which it stands once.
+        """
+        own, once = ast.unparse(self.node), ""
         for node, outer in zip(self.above, (*self.above[1:], None)):
             called = isinstance(outer, ast.Call) and outer.func is node  # x.mean is not yet x.mean()
             text = ast.unparse(node) if isinstance(node, ast.expr) and not called else ""
+            if once and times(own, text) > 1:
+                return f" in `{once}`"
             if len(text) > max(ENOUGH, len(own) + 2):
                 return f" in `{text}`" if len(text) <= QUOTED else ""
+            once = text if times(own, text) == 1 else ""
         return ""
 
     def around_operand(self, operand) -> str:
         """The same for an operand of the operation there: this alone, if more around it would not say which operand."""
-        around, name = self.around, re.compile(rf"(?<![\w.]){re.escape(ast.unparse(operand))}(?!\w)")
-        several = len(name.findall(around)) > 1 == len(name.findall(ast.unparse(self.node)))
+        around, text = self.around, ast.unparse(operand)
+        several = times(text, around) > 1 == times(text, ast.unparse(self.node))
         return f" in {quoted(self.node)}" if several else around
+
+
+def times(piece, text) -> int:
+    """How often a piece of source stands in a text, not as a part of a longer name."""
+    return len(re.findall(rf"(?<![\w.]){re.escape(piece)}(?!\w)", text))
 
 
 def quoted(node) -> str:

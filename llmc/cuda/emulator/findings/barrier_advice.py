@@ -137,10 +137,18 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
         return Place("after a call", calls[0], calls[1:]), (
             f"Put `{barrier}` after the call on line {calls[0]}, since the loop around it calls the function again."
         )
-    again = f", and `{barrier}` once more if a loop comes back here" if not calls else ""
-    return None, (
-        f"Some threads write here before others have read: read into a variable, `{barrier}`, then write{again}."
-    )
+    if loop and (inside := barriers_in_branches(code, *loop)):
+        return None, (
+            f"Each round must see what the previous one wrote, and the barrier of this loop is inside the `if` on line "
+            f"{inside[0]}, where perhaps not every round passes it: put `{barrier}` at the end of the loop's body, "
+            "outside any `if`."
+        )
+    if loop:
+        return None, (
+            "A thread reads here what another one writes in the same round. Should both of them take part in it? Then "
+            f"read into a variable, `{barrier}`, {reached(barrier)}, then write."
+        )
+    return None, f"Some threads write here before others have read: read into a variable, `{barrier}`, then write."
 
 
 def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
