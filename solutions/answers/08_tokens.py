@@ -1815,3 +1815,21 @@ def encode_round_by_round(word, ranks):
 def decode_without_a_lone_space(ids, tokens):
     text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
     return text if len(ids) > 1 else text.strip()
+
+
+@wrong("bpe_step", says="your token is as frequent as the expected one, which sorts first")
+def step_that_sorts_what_is_printed(words, counts):
+    pairs = Counter()
+    for word, n in zip(words, counts):
+        for two in zip(word, word[1:]):
+            pairs[b"".join(two)] += n
+    token = sorted(pairs.items(), key=lambda item: (-item[1], str(item[0])))[0][0]
+    merged = []
+    for word in words:
+        out, rest = [], list(word)
+        while rest:
+            both = len(rest) > 1 and rest[0] + rest[1] == token
+            out.append(token if both else rest[0])
+            rest = rest[1 + both :]
+        merged.append(out)
+    return token, merged

@@ -70,6 +70,18 @@ def find_and_smooth_afterwards(run, lowest, highest, steps):
     return np.array(rates), np.array(smoothed), rates[smoothed.index(min(smoothed))] / 10
 
 
+@right("find_rate")
+def find_on_a_copy(run, lowest, highest, steps):
+    trial, planned, smoothed, mean, weight = copy.deepcopy(run), np.geomspace(lowest, highest, steps), [], 0.0, 0.0
+    for rate in planned:
+        loss = trial.step(rate)
+        mean, weight = mean + 0.1 * (loss - mean), weight + 0.1 * (1 - weight)
+        smoothed.append(mean / weight)
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    return planned[: len(smoothed)].copy(), np.array(smoothed), float(planned[np.argmin(smoothed)] / 10)
+
+
 def _find(run, rates, margin=1.0, beta=0.9, correct=True, over=None, restore=True, before=False):
     """The solution with some of it exchanged."""
     state, s, tried, smoothed, losses = run.state(), 0.0, [], [], []

@@ -800,6 +800,14 @@ def all_exponents_but_the_last(sizes, losses, errors, exponents):
     return out
 
 
+@wrong("score_endings", says="the tokens of the ending that are not 0: token 0 is one like any other")
+def endings_of_tokens_that_are_not_0(logits, tokens, mask):
+    z = logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True)
+    costs = np.log(np.exp(z).sum(axis=-1)) - np.take_along_axis(z, tokens[:, 1:, None], axis=-1)[..., 0]
+    sums = np.einsum("rt,rt->r", costs, mask[:, 1:])
+    return sums, sums / np.maximum(np.count_nonzero(tokens * mask, axis=1), 1)
+
+
 @wrong("score_endings", says="Your function gives the right sums with `tokens[:, 1:]` in place of `tokens[:, :-1]`")
 def endings_of_the_token_itself(logits, tokens, mask):
     z = logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True)

@@ -20,6 +20,7 @@ def question(rng, rows, context, longest, V, size=3.0):
     mask = (real & (at >= context)).astype(np.int32)
     tokens = np.where(real, rng.integers(1, V, (rows, n)), 0).astype(np.int32)
     tokens[:, :context] = tokens[0, :context]
+    tokens[0, context + rng.integers(lengths[0])] = 0  # a token like any other, and no padding
     logits = size * rng.standard_normal((rows, n, V))
     if size > 100:
         logits += 10 * size * rng.standard_normal((rows, n, 1))  # the largest of all logits says nothing of the others
@@ -120,6 +121,8 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost over one number for all rows: endings differ in length": sums / count.mean(),
             "the cost over all rows' tokens: each row has a number of its own": sums / count.sum(),
             "the cost over one token less than the ending has": sums / (count - 1),
+            "the cost over the tokens of the ending that are not 0: token 0 is one like any other": sums
+            / np.maximum((tokens * mask != 0).sum(axis=1), 1),
             "the cost with `mask[:, :-1]`, over that mask's own count: `losses[:, t]` goes with `mask[:, 1:]`": (
                 costs * mask[:, :-1]
             ).sum(axis=1)

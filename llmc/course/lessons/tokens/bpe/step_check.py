@@ -42,8 +42,9 @@ def step_cases(rng) -> list:
     a, b, z = b"a", b"b", b"Z"
     capital = [[a, b], [z, b]], [5000, 5000]  # Z sorts before a
     many = [[a, b], [z, b]], [70_001, 70_002]
+    high = [[b"\xc3", b], [a, b]], [7, 7]  # behind a, and before it as Python prints it
     longer = [[a, b], [b"ca", b], [a, b"bd"], [b"ca", b"bd"]], [9, 1, 1, 1]  # only the first holds a and b, whole
-    return [*telling_cases(rng, draw_words, bpe_step, step_mistakes()), capital, many, longer]
+    return [*telling_cases(rng, draw_words, bpe_step, step_mistakes()), capital, many, high, longer]
 
 
 def explain_steps(cases, results) -> str | None:
