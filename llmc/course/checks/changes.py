@@ -63,10 +63,16 @@ def _too_late(words) -> list[str]:
 def _in_its_place(piece) -> str:
     """Words on where else a mistake may be that shows in the quoted piece of the learner's function."""
     whole, lines = piece.startswith("the line"), text.lines_that_make(evidence.learners_function(), piece)
-    before = "in what goes into it" + (f" ({listed(lines)})" if 0 < len(lines) <= MANY else "")
-    if whole or not lines:  # a piece of arguments alone: they are right
-        return f", or {before if whole else 'in its place'}"
+    before = f"in what goes into it{_named(lines)}"
+    if whole:
+        return f", or {before}"
+    if not lines:  # a piece of arguments alone: they are right
+        return f", or in its place{_named(text.lines_that_make(evidence.learners_function(), piece.split(' in ')[-1]))}"
     return f", in its place, or {before}"
+
+
+def _named(lines) -> str:
+    return f" ({listed(lines)})" if 0 < len(lines) <= MANY else ""
 
 
 def _written_by(words, got) -> list[str]:

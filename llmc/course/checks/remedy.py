@@ -15,13 +15,12 @@ from dataclasses import replace
 from functools import partial
 from types import FunctionType
 
-from llmc.course.checks import beside_ours
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.leftovers import KEEPS, default_of
 from llmc.course.checks.once_more import Again, Late, Timed, quietly
 from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
-from llmc.course.mutants import missing, moved
+from llmc.course.mutants import beside_ours, missing, moved
 from llmc.course.mutants.accidental import Kinds, accidental
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
@@ -36,7 +35,8 @@ LONG = 4.0  # seconds of processor time that a whole check may take, if that lea
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
-READ_ONLY, LEFT_OUT = "is read-only", re.compile("without the line")  # of an input: it is to be written elsewhere
+READ_ONLY = "is read-only"  # of an input: nothing mends that but another array to write to
+NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
@@ -55,6 +55,7 @@ SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
 WHOLE = "this whole check"
+ELSE_RIGHT = "The mistake is in "  # and all else is right: what two changes that meet tell, less than one that mends
 OURS = re.compile(r"(?P<array>✗ .+?) has the values that our solution gives (?P<words>.+)\.$", re.MULTILINE)
 PLACE, QUOTED, NAME = re.compile(r",? in (?:the line )?`"), re.compile(r"`([^`]+)`"), re.compile(r"[A-Za-z_]\w*")
 ONE_ARRAY = re.compile(
@@ -95,7 +96,7 @@ def with_remedy(check, cell, message, named=False) -> str:
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
-            known = NAMED if named else KNOWN if EQUALS in head else LEFT_OUT if READ_ONLY in head else None
+            known = NAMED if named else KNOWN if EQUALS in head else NO_COPY if READ_ONLY in head else None
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])
@@ -103,6 +104,7 @@ def with_remedy(check, cell, message, named=False) -> str:
         if kept is False or told_twice or makes_up or kept is None and said and LUCKY.match(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
+        others = [line for line in others if not (found and WHOLE in found and line.startswith(ELSE_RIGHT))]
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
     return message
 
@@ -209,8 +211,8 @@ class _Search:
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
-                    if told and NAMED.match(words):
-                        lucky |= beside_ours.leads_away(solution, lines, now)
+                    if beside_ours.leads_away(solution, lines, now):
+                        lucky |= bool(told and NAMED.match(words)) or beside_ours.makes_up(solution, words, lines, now)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
@@ -223,7 +225,8 @@ class _Search:
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, (placed(words, lines, self.answer.tree), now))
-                    if not (alone or known and beside_ours.CONSTANT.match(words)) or len(found) > 1:
+                    only = alone or words.startswith("without the term") or known and beside_ours.CONSTANT.match(words)
+                    if not only or len(found) > 1:
                         break
         if len(found) != 1:
             return None

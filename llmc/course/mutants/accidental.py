@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+NUMBER = re.compile(r"with -?[\d.]+ in place of -?[\d.]+")
 EXCHANGE = re.compile(r"with `(?P<new>[A-Za-z_]\w*)` in place of `(?P<old>[^`]+)`")
 SEEN, HELD, TAKES = "__kind__", "__holds__", "__takes__"
 MIXED = "(a condition or a text as a number)"  # stands among the texts of what was seen
@@ -63,14 +64,16 @@ class Kinds:
 def accidental(words, before, after) -> bool:
     """Does the change of these words put something of another kind in the place of a name, or make a condition idle?
 
+    Only of a name or a number that another one takes the place of: an operator, `>=` for `>`, may be what is wrong.
+
     before: Kinds without it; after(): Kinds with it.
     """
     if MIXED not in before.found and MIXED in after().found:
         return True
     exchange = EXCHANGE.match(words)
-    if not exchange:
+    if not exchange and not NUMBER.match(words):
         return False
-    old, new = (before.found.get(exchange[which], set()) for which in ("old", "new"))
+    old, new = (before.found.get(exchange[which], set()) if exchange else set() for which in ("old", "new"))
     if old and new and not old & new and not old | new <= {ONE, MANY}:
         return True
     varied = {place for place, outcomes in before.found.items() if isinstance(place, tuple) and len(outcomes) == 2}

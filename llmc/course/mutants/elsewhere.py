@@ -151,6 +151,16 @@ class Elsewhere:
                         found.append(replay)
         return found
 
+    def wrong_entries(self) -> int:
+        """How many entries of this array are wrong in the other calls, as far as these are known."""
+        found = 0
+        for replay in (*self.replays, *self.fresh):
+            if replay is not self.replay and id(replay) in self.rights:
+                old, right = self.pick.anywhere(replay.outputs), self.pick.anywhere(self.rights[id(replay)])
+                if right is not None and np.shape(old) == np.shape(right):
+                    found += wrong_entries(old, right, dtype_of(replay))
+        return found
+
     def _wrong_in_others(self) -> bool:
         """Is this array of the learner's function wrong in another call, too, so that a change can mend it there?"""
         others = [replay for replay in (*self.replays, *self.fresh) if replay is not self.replay]
@@ -181,6 +191,11 @@ class Elsewhere:
         if replay.later and not np.isfinite(old)[np.isfinite(right)].all():  # a change may mend a part of it
             return not (~np.isfinite(new) & np.isfinite(old) & np.isfinite(right)).any()
         return _near(new, right, left * _distance(old, right) + _rounding(replay, right))
+
+
+def wrong_entries(array, right, dtype) -> int:
+    """How many entries differ by more than rounding."""
+    return int((np.abs(array - right) > 100 * ROUNDING[dtype] * _largest(right)).sum())
 
 
 def _dtype(value):

@@ -7,7 +7,7 @@ The tree is changed in place, because a copy for every mistake would take longer
 """
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ def mutants(tree, more=None, also=()):
     first one. also: modules whose `changed` makes further changes of a function.
     """
     single = _single(tree, more, also)
-    yield from _made(tree, sorted([*single, *_everywhere(single)], key=_outermost_first))
+    yield from _made(tree, sorted([*single, *_everywhere(single, tree)], key=_outermost_first))
 
 
 def made_by(tree, modules):
@@ -115,8 +115,9 @@ def _explodes(place, new) -> bool:
     return False
 
 
-def _everywhere(mistakes):
-    """One mistake made in each of the places where it fits."""
+def _everywhere(mistakes, tree):
+    """One mistake made in each of the places where it fits; of a name, if these are all places where it is read."""
+    reads = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     same = defaultdict(list)
     for mistake in mistakes:
         same[mistake.kind].append(mistake)
@@ -124,7 +125,9 @@ def _everywhere(mistakes):
         changes = tuple(change for mistake in members for change in mistake.changes)
         if kind.startswith("with order"):  # reshaped there and back in another order: the same
             continue
-        if len(members) > 1 and members[0].rank <= 3 and _apart(changes):
+        old = [getattr(place.node, "id", "") for place, _ in changes]
+        some = old[0] and len(old) < reads[old[0]]
+        if len(members) > 1 and members[0].rank <= 3 and _apart(changes) and not some:
             texts = {ast.unparse(place.node) for place, _ in changes} if kind.startswith("without the division") else ()
             within = f" in `{min(texts)}`" if len(texts) == 1 else ""
             yield Mistake(members[0].rank + 1, f"{kind}{within}, everywhere", changes)

@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Callable
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from llmc.course.mutants import bounds, outdated, paired, running
+from llmc.course.mutants import beside_ours, bounds, outdated, paired, running
+from llmc.course.mutants.accidental import Kinds, accidental
 from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
-from llmc.course.mutants.elsewhere import Elsewhere, dtype_of
+from llmc.course.mutants.elsewhere import Elsewhere, dtype_of, wrong_entries
 from llmc.course.mutants.fitted import fitted
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
@@ -171,6 +172,8 @@ class Search:
         found, only, lines = [], [], ast.unparse(self.solution.tree).splitlines() if self.solution.of_arrays else []
         with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
+                if LUCKY.match(words) and self.thin():
+                    continue
                 if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end()), partly):
                     words = placed(words, lines, self.solution.tree) if self.solution.of_arrays else words
                     found.append(words.removeprefix(only[0]) if only else words)
@@ -197,14 +200,24 @@ class Search:
         """The same, of the learner's function as its tree is now; its words. changes: which are tried."""
         end, unread = self.end(), useless_in(answer.tree)
         calls = [replay.run for replay in self.replays]
-        turns = turning(answer, calls)
-        found, now = None, ()
+        turns, before = turning(answer, calls), replace(answer, tree=copy.deepcopy(answer.tree))
+        found, now, kinds = None, (), None  # found: also of changes that lead away from our solution, the first
         with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 right = right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words))
-                if right and not stands_still(answer, turns, calls):
-                    found, now = self.placed(words, answer), ast.unparse(answer.tree).splitlines()
+                if not right or stands_still(answer, turns, calls):
+                    continue
+                kinds = kinds or Kinds(before, calls)
+                after = ast.unparse(answer.tree).splitlines()
+                away = beside_ours.leads_away(self.solution, self.lines, after)
+                if away and beside_ours.makes_up(self.solution, words, self.lines, after):
+                    continue
+                if accidental(words, kinds, lambda: Kinds(answer, calls)):
+                    continue
+                if not found or not away:
+                    found, now = self.placed(words, answer), after
+                if not away:
                     break
         mends = lambda: self.elsewhere.mended(lambda: answer.function(end))  # noqa: E731
         return where_it_belongs(found, self.lines, now, answer, mends) if found else None
@@ -242,6 +255,10 @@ class Search:
     @property
     def dtype(self) -> str:
         return dtype_of(self.replay)
+
+    def thin(self) -> bool:
+        """Are too few entries wrong, in all calls together, to tell a lucky number?"""
+        return wrong_entries(self.got, self.target, self.dtype) + self.elsewhere.wrong_entries() < FEW
 
     def explains(self, array, got=None) -> bool:
         """Is the error of `got` the error of `array`, except for a small share?"""

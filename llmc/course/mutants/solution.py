@@ -10,6 +10,7 @@ from llmc.course.exercises import layout
 from llmc.course.exercises.catalog import cells_of
 from llmc.course.mutants.arrays import CHANGED, changed
 from llmc.course.mutants.outdated import FROM_0, from_0
+from llmc.course.mutants.places import with_fields
 from llmc.course.mutants.stoppable import compiled, stoppable, ticking
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
@@ -58,6 +59,23 @@ def solution_of(exercise: str) -> Solution | None:
                 return Solution(exercise, tree, before) if defined else None
             _define(tree, before)
     return None
+
+
+@lru_cache
+def given_beside(exercise: str) -> frozenset[str]:
+    """The functions that this exercise's notebook gives, as ast.dump has them: the learner has not written them."""
+    root = layout.checkout()
+    for notebook in sorted((root / "solutions").glob("*.ipynb")) if root else []:
+        cells = [cell for cell in cells_of(notebook) if cell.kind == "code"]
+        if any(cell.mark.get("exercise") == exercise for cell in cells):
+            trees = [ast.parse(cell.source) for cell in cells if cell.mark.get("role") not in ("answer", "check")]
+            return frozenset(map(dumped, (line for tree in trees for line in tree.body)))
+    return frozenset()
+
+
+def dumped(definition) -> str:
+    """A function's lines, without its decorators, to be compared; "" for another line."""
+    return ast.dump(with_fields(definition, decorator_list=[])) if isinstance(definition, ast.FunctionDef) else ""
 
 
 def _define(tree, names):

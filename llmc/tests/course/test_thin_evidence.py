@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import beside_ours, digits, small_numbers
+from llmc.course.checks import digits, small_numbers
 from llmc.course.checks.copies import written_to_a_copy
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.silence import silent_libraries
@@ -15,6 +15,7 @@ from llmc.course.checks.text import never_read
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.solutions import source_of
 from llmc.course.kernel_checks.switched import changed
+from llmc.course.mutants import beside_ours
 from llmc.course.mutants.replay import Replay
 from llmc.course.mutants.solution import Solution
 

@@ -52,6 +52,16 @@ def leads_away(solution, lines, now) -> bool:
     return _distance(after, right) > _distance(before, right) or bool({part for part in new if _counts(part)})
 
 
+def makes_up(solution, words, lines, now) -> bool:
+    """Does a change that leads away leave out a factor, or bring in a call or an operator that our solution has not?
+
+    A mean in place of a sum, or another sign, may be right in numbers beside a mistake elsewhere.
+    """
+    before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
+    new = {part for part in after if after[part] > before[part] and not ours[part]}
+    return words.startswith("without the factor") or any(isinstance(part, str | type) for part in new)
+
+
 def turns_a_condition(solution, lines, now, everywhere) -> bool:
     """Does the change turn a condition around, or compare other things, and our solution has no such condition?
 
