@@ -211,8 +211,9 @@ class _Search:
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
-                    if beside_ours.leads_away(solution, lines, now):
-                        lucky |= bool(told and NAMED.match(words)) or beside_ours.makes_up(solution, words, lines, now)
+                    if told and NAMED.match(words):
+                        lucky |= beside_ours.leads_away(solution, lines, now)
+                    lucky |= beside_ours.makes_up(solution, words, lines, now)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue

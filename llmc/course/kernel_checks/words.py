@@ -21,7 +21,7 @@ THREADS_FOR_FOURS = (
     "Multiply the thread's number by 4."
 )
 LITERAL = "There is a "
-NO_LOOP = re.compile(r"with `\w+` in place of `\w+`, everywhere")  # as if there were one turn
+NO_LOOP = re.compile(r"with `\w+` (?:in place of `\w+`|and `\w+` in the other order), everywhere")  # as if of one turn
 IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins

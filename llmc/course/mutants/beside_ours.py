@@ -15,6 +15,7 @@ ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfini
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 NOT = "not "
+REDUCTIONS = ("sum", "mean", "max", "min", "prod", "std", "var")
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
 
@@ -53,13 +54,15 @@ def leads_away(solution, lines, now) -> bool:
 
 
 def makes_up(solution, words, lines, now) -> bool:
-    """Does a change that leads away leave out a factor, or bring in a call or an operator that our solution has not?
+    """Does a change that leads away leave out a factor, turn a sign around, or bring in a reduction that is not ours?
 
-    A mean in place of a sum, or another sign, may be right in numbers beside a mistake elsewhere.
+    A mean in place of a sum may be right in numbers beside a mistake elsewhere.
     """
+    if not leads_away(solution, lines, now):
+        return False
     before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
-    new = {part for part in after if after[part] > before[part] and not ours[part]}
-    return words.startswith("without the factor") or any(isinstance(part, str | type) for part in new)
+    new = {part for part in REDUCTIONS if after[part] > before[part] and not ours[part]}
+    return bool(new) or words.startswith(("without the factor", "with the sign of"))
 
 
 def turns_a_condition(solution, lines, now, everywhere) -> bool:

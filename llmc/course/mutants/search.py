@@ -201,7 +201,7 @@ class Search:
         end, unread = self.end(), useless_in(answer.tree)
         calls = [replay.run for replay in self.replays]
         turns, before = turning(answer, calls), replace(answer, tree=copy.deepcopy(answer.tree))
-        found, now, kinds = None, (), None  # found: also of changes that lead away from our solution, the first
+        found, now, kinds = None, (), None
         with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
@@ -210,14 +210,9 @@ class Search:
                     continue
                 kinds = kinds or Kinds(before, calls)
                 after = ast.unparse(answer.tree).splitlines()
-                away = beside_ours.leads_away(self.solution, self.lines, after)
-                if away and beside_ours.makes_up(self.solution, words, self.lines, after):
-                    continue
-                if accidental(words, kinds, lambda: Kinds(answer, calls)):
-                    continue
-                if not found or not away:
+                lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
+                if not lucky and not accidental(words, kinds, lambda: Kinds(answer, calls)):
                     found, now = self.placed(words, answer), after
-                if not away:
                     break
         mends = lambda: self.elsewhere.mended(lambda: answer.function(end))  # noqa: E731
         return where_it_belongs(found, self.lines, now, answer, mends) if found else None

@@ -69,7 +69,7 @@ def given_beside(exercise: str) -> frozenset[str]:
         cells = [cell for cell in cells_of(notebook) if cell.kind == "code"]
         if any(cell.mark.get("exercise") == exercise for cell in cells):
             trees = [ast.parse(cell.source) for cell in cells if cell.mark.get("role") not in ("answer", "check")]
-            return frozenset(map(dumped, (line for tree in trees for line in tree.body)))
+            return frozenset(map(dumped, (line for tree in trees for line in tree.body))) - {""}
     return frozenset()
 
 

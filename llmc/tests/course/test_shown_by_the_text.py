@@ -110,6 +110,21 @@ def test_a_loop_with_barriers_that_threads_leave_at_different_turns(end, said):
     assert bool(left_at_different_turns(report)) == said
 
 
+def test_a_component_is_no_name_of_a_thread():
+    code = kernel(
+        "__shared__ float tile[64];",
+        "int first = blockIdx.x % 1 * 64;",
+        "float4 s; s.x = threadIdx.x; out[threadIdx.x] = s.x;",
+        "for (int k = 0; k < first + n; k += 32) {",
+        "    __syncthreads();",
+        "    if (threadIdx.x < 9 + k) tile[threadIdx.x] = x[threadIdx.x];",
+        "    __syncthreads();",
+        "}",
+    )
+    given = [np.zeros(64, np.float32), np.ones(64, np.float32), 64, 0]
+    assert left_at_different_turns(runs.emulate(code, "f", (1, 1, 1), (64, 1, 1), given, outputs=(0,))) == []
+
+
 @pytest.mark.parametrize("index, said", [("w[i]", True), ("w[4 * i]", False)])
 def test_single_floats_by_an_index_that_counts_float4s(index, said):
     code = kernel("int i = threadIdx.x;", "const float4* w4 = (const float4*)x;", "const float* w = out;", "")

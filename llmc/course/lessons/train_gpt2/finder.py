@@ -22,13 +22,6 @@ class Test(NamedTuple):
     best: float
 
 
-class Asked(list):
-    """The rates of all steps, of a run and of whatever copies of it the learner steps in its place."""
-
-    def __deepcopy__(self, memo):
-        return self
-
-
 def grown(lowest, highest, steps):
     """(steps,) rates, each the same factor above the one before."""
     return lowest * (highest / lowest) ** (np.arange(steps) / (steps - 1))

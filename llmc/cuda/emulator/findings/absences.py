@@ -16,7 +16,7 @@ FUNCTION = re.compile(r"__global__|__device__")
 MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
 OURS = re.compile(r"__device__[^;{}()]*?(\w+)\s*\(")
 HALVES = re.compile(r"/=|>>=")
-NAME, ON_LINE = re.compile(r"[A-Za-z_]\w*"), re.compile(r"on line (\d+)")
+NAME, ON_LINE = re.compile(r"(?<![\w.])[A-Za-z_]\w*"), re.compile(r"on line (\d+)")  # no component, x of threadIdx.x
 A_WARP = re.compile(r"(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\s*$|threadIdx\.x\s*(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\b")
 LEAVES = re.compile(r"\b(return|break|continue)\b")
 

@@ -10,7 +10,7 @@ CHECK = re.compile(r"\b(if|for|while)\s*(?:constexpr\s*)?\(")
 COMPARES = re.compile(r"<=|>=|(?<!<)<(?!<)|(?<!>)>(?!>)|[!=]=")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.[xyz])?")  # also threadIdx.x
 VALUE = r"(?!=)(?:[^;,()]|\((?:[^()]|\([^()]*\))*\))+"  # up to a comma or a semicolon outside of brackets
-ASSIGNED = re.compile(rf"\b([A-Za-z_]\w*)\s*[-+*/]?=\s*({VALUE})[;,]")
+ASSIGNED = re.compile(rf"(?<![\w.])([A-Za-z_]\w*)(?:\.\w+)?\s*[-+*/]?=\s*({VALUE})[;,]")  # s of `s.x = …`
 FUNCTION = re.compile(r"__global__|__device__")
 CHOICE = re.compile(r"(<=|>=|<|>)[^<>?;]*\?")
 COUNTS_DOWN = re.compile(r"\s*\w+\s*>")
