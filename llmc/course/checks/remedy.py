@@ -37,6 +37,7 @@ SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
 READ_ONLY = "is read-only"  # of an input: nothing mends that but another array to write to
 NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
+A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
@@ -226,7 +227,7 @@ class _Search:
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     found.setdefault(line, (placed(words, lines, self.answer.tree), now))
-                    only = alone or words.startswith("without the term") or known and beside_ours.CONSTANT.match(words)
+                    only = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
                     if not only or len(found) > 1:
                         break
         if len(found) != 1:

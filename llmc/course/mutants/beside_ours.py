@@ -15,7 +15,7 @@ ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfini
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 NOT = "not "
-REDUCTIONS = ("sum", "mean", "max", "min", "prod", "std", "var")
+REDUCTIONS = ("mean", "max", "min", "prod", "std", "var")
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
 
