@@ -398,6 +398,28 @@ def loss_adds_a_small_number(logits, targets):
     return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-12).mean()
 
 
+@wrong("next_token_loss", says="It is not finite for logits around -1000")
+def loss_subtracts_no_negative_maximum(logits, targets):
+    losses = []
+    for row, target in zip(logits.reshape(targets.size, -1), targets.ravel()):
+        m = 0.0
+        for z in row:
+            if z > m:
+                m = z
+        losses.append(np.log(np.sum(np.exp(row - m))) + m - row[target])
+    return np.mean(losses)
+
+
+@wrong("next_token_loss", says="the positions whose target is not 0")
+def loss_takes_word_0_for_padding(logits, targets):
+    m = logits.max(axis=-1)
+    total = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    losses = total + m - z  # (B, T)
+    real = targets != 0
+    return (losses * real).sum() / max(real.sum(), 1)
+
+
 # ---------------------------------------------------------------------------------------------------- 4 descend
 
 
@@ -560,7 +582,7 @@ def softmax_without_the_token_itself(scores):
     return out
 
 
-@wrong("next_token_loss", says="for logits around 1000: subtract the largest of each row")
+@wrong("next_token_loss", says="It is not finite for logits around -1000")
 def loss_with_a_maximum_from_0(logits, targets):
     peak = logits.max(axis=2, initial=0)
     b, t = np.indices(targets.shape)
@@ -663,7 +685,7 @@ def descend_ever_shorter_along_w(w, dw, step):
     w -= 0.5 * dw / np.arange(1, len(w) + 1)
 
 
-@wrong("next_token_loss", says="times what it should be, the length of axis 0 of `logits`, and so in other calls")
+@wrong("next_token_loss", says="the sum over B, averaged over T alone")
 def loss_with_a_sum_over_the_sentences(logits, targets):
     total = 0.0
     for rows, words in zip(logits, targets):

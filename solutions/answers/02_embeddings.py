@@ -413,6 +413,27 @@ def backward_in_float64(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
+@wrong("encoder_backward", says="only the first of them is left")
+def backward_takes_the_first_of_each_sentence(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte = np.zeros((V, C), dout.dtype)
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    for sentence, grads in zip(tokens.tolist(), dout):
+        dwpe[:T] += grads
+        for token in set(sentence):
+            dwte[token] += grads[sentence.index(token)]
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="the reference, repeated in the rows from T on")
+def backward_repeats_the_positions(dout, tokens, V, maxT):
+    C = dout.shape[-1]
+    dwte = np.zeros((V, C), dout.dtype)
+    np.add.at(dwte, tokens, dout)
+    dwpe = np.resize(dout.sum(axis=0), (maxT, C))
+    return dwte, dwpe
+
+
 # ------------------------------------------------------------------------------- 4 encoder_backward_accumulate
 
 
@@ -502,6 +523,15 @@ def accumulate_adds_twice(dwte, dwpe, dout, tokens):
     np.add.at(dwte, tokens, dout)
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte += _dwte(dout, tokens, len(dwte))
+
+
+@wrong("encoder_backward_accumulate", says="the reference times B = 3: is a sum over the batch added once")
+def accumulate_adds_the_whole_sum_each_time(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for b in range(B):
+        dwpe[:T] += dout.sum(axis=0)
+        for t in range(T):
+            dwte[tokens[b, t]] += dout[b, t]
 
 
 # ------------------------------------------------------------------------------------- 5 fast_encoder_backward

@@ -205,6 +205,8 @@ def _wrong_dwte(dout, tokens, V, right):
     cut_at_the_end = right.copy()  # (V, C)
     cut_at_the_end[flat[-1]] -= rows[-1]
     in_a_sequence = sum(_last(dout[b : b + 1], tokens[b : b + 1], V) for b in range(len(tokens)))  # (V, C)
+    turned = dout[:, ::-1], tokens[:, ::-1]  # each sequence from its end
+    first_in_each = sum(_last(*(array[b : b + 1] for array in turned), V) for b in range(len(tokens)))  # (V, C)
     by_position = backward(dout.swapaxes(0, 1).reshape(dout.shape), tokens, len(right), 1 + tokens.shape[1]).dwte
     tokens_by_position = backward(dout, tokens.T.reshape(tokens.shape), len(right), 1 + tokens.shape[1]).dwte
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
@@ -215,6 +217,7 @@ def _wrong_dwte(dout, tokens, V, right):
         ),
         "the first row of dout for each token: the other rows of a repeated token are lost": (first, BUG),
         "the reference without the repeats inside a sequence: only the last of them is left": (in_a_sequence, BUG),
+        "the reference without the repeats inside a sequence: only the first of them is left": (first_in_each, BUG),
         "the reference without the repeats at the same position of several sequences: only the last is left": (
             between,
             BUG,
@@ -290,6 +293,16 @@ def _wrong_dwpe(dout, tokens, maxT, right):
             table = np.zeros_like(right)  # (maxT, C)
             np.add.at(table, place, dout.reshape(B * T, -1))
             wrong[f"the rows n of dout (B·T, C) added at {text}: row n has position n % T"] = (table, POSITIONS)
+    repeated = np.resize(summed, right.shape)  # (maxT, C)
+    wrong["the reference, repeated in the rows from T on: no position of this batch uses them, so they are 0"] = (
+        repeated,
+        POSITIONS,
+    )
+    if B > 1:
+        wrong[f"the reference times B = {B}: is a sum over the batch added once for each of its sequences?"] = (
+            B * right,
+            POSITIONS,
+        )
     everything = np.zeros_like(right) + summed.sum(axis=0)  # (maxT, C)
     wrong["the sum over all positions, even in the rows from T on"] = (everything, POSITIONS)
     wrong["the reference on top of memory that was never cleared: np.empty is not np.zeros"] = (

@@ -6,6 +6,7 @@ Mistakes are {sentence after "out equals ": (array, where to look)}.
 import numpy as np
 
 from llmc.course.checks.contrast import outcome
+from llmc.course.checks.explain import listed
 
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
@@ -238,6 +239,11 @@ def next_token_loss_mistakes(logits, targets) -> dict:
             ).mean()
             for n in range(5, 11)
         },
+        "the mean over the positions whose target is not 0: word 0 is a word like any other": each[targets != 0].sum()
+        / max((targets != 0).sum(), 1),
+        "the reference with 0 where the target is 0: word 0 is a word like any other": each[targets != 0].sum()
+        / targets.size,
+        "the sum over B, averaged over T alone: divide by B·T": each.sum() / T,
         "the loss at the last position only": each[:, -1].mean(),
         "the loss at the first position only": each[:, 0].mean(),
         "the loss of the first sentence only": each[0].mean(),
@@ -256,6 +262,40 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
         wrong["the loss with targets shifted once more: they already are the next tokens"] = shifted.mean()
     return {text: (value, LOSS) for text, value in wrong.items()}
+
+
+ROWS = {  # kinds of rows (1, 1, 3) that a loss must be finite for, with the target: what to say where it alone is not
+    "logits around 1000": ([1000.0, 1003.0, 1001.0], 1, "is the largest of each row subtracted before np.exp?"),
+    "logits around -1000": (
+        [-1003.0, -1000.0, -1002.0],
+        1,
+        "is what you subtract there the row's largest? It is negative: a maximum that starts at 0 stays 0, and the "
+        "largest by size is another one",
+    ),
+    "a target whose logit is 800 below the largest": (
+        [0.0, -800.0, -3.0],
+        1,
+        "take the logarithm of the sum, not of a probability that is rounded to 0",
+    ),
+}
+
+
+def not_finite(function, loss) -> str:
+    """What to say of a loss that is NaN or infinite for large logits: for which rows, alone, the function fails."""
+    said = f"right for small logits, but {loss} for large ones"
+    fails = [kind for kind, (row, target, _) in ROWS.items() if not _finite_alone(function, row, target)]
+    if not fails:
+        return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
+    advice = [ROWS[kind][2] for kind in fails]
+    if len(fails) == len(ROWS):  # e to the power of any of these is 0 or infinite
+        advice = ["subtract the largest of each row before np.exp, and take the logarithm of the sum"]
+    return f"{said}. It is not finite for {listed(fails)}: {'; '.join(advice)}"
+
+
+def _finite_alone(function, row, target) -> bool:
+    """Is the loss of this row of logits, the only one of its batch, finite?"""
+    loss = outcome(function, np.array([[row]]), np.array([[target]]))
+    return np.ndim(loss) == 0 and np.isreal(loss) and bool(np.isfinite(loss))
 
 
 def rounded_losses(logits, targets) -> dict:
