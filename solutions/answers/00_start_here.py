@@ -243,6 +243,23 @@ def causal_keeps_dims_of_the_maximum_only(scores):
     return e / e.sum(axis=-1)
 
 
+@wrong("causal_softmax", says="the softmax with the next token alone hidden")
+def shares_hide_the_next_token_alone(scores):
+    x = scores.copy()
+    for t in range(len(x) - 1):
+        x[t, t + 1] = -np.inf
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@wrong("causal_softmax", says="10 subtracted from the hidden scores: their shares must be 0")
+def shares_with_ten_subtracted(scores):
+    T = len(scores)
+    x = scores - 10.0 * np.triu(np.ones((T, T)), 1)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return (e / e.sum(axis=1, keepdims=True)).astype(scores.dtype)
+
+
 # -------------------------------------------------------------------------------------------- 3 next_token_loss
 
 
@@ -418,6 +435,30 @@ def loss_takes_word_0_for_padding(logits, targets):
     losses = total + m - z  # (B, T)
     real = targets != 0
     return (losses * real).sum() / max(real.sum(), 1)
+
+
+@wrong("next_token_loss", says="the median of the losses: take their mean")
+def loss_takes_the_median(logits, targets):
+    m = logits.max(-1, keepdims=True)
+    lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return np.median(lse - z)
+
+
+@wrong("next_token_loss", says="-log(1 - p) of all other words")
+def loss_refuses_the_other_words(logits, targets):
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    y = np.eye(logits.shape[-1])[targets]
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).sum(-1).mean()
+
+
+@wrong("next_token_loss", says="for a row alone it is finite: does each row subtract its own largest logit?")
+def loss_with_one_maximum_for_the_batch(logits, targets):
+    m = logits.max()
+    lse = np.log(np.exp(logits - m).sum(-1)) + m
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return (lse - z).mean()
 
 
 # ---------------------------------------------------------------------------------------------------- 4 descend

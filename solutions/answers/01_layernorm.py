@@ -247,6 +247,21 @@ def forward_returns_out_second(x, w, b, eps=1e-5):
     return mean, (x - mean[..., None]) * rstd[..., None] * w + b, rstd
 
 
+@wrong("layernorm_forward", says="the reference normalised along T, axis 1")
+def forward_normalises_along_T(x, w, b, eps=1e-5):
+    mean = x.mean(1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(1, keepdims=True) + eps)
+    out = (x - mean) * rstd * w + b
+    return out, x.mean(-1), 1 / np.sqrt(x.var(-1) + eps)
+
+
+@wrong("layernorm_forward", says="x - mean · rstd · w + b: the brackets around x - mean are missing")
+def forward_without_brackets(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return x - mean[..., None] * rstd[..., None] * w + b, mean, rstd
+
+
 # ------------------------------------------------------------------------------------------ 2 layernorm_backward
 
 
@@ -482,6 +497,26 @@ def backward_projects_by_the_length(dout, x, w, mean, rstd):
     dx = remove(dout * w, np.ones_like(x))
     dx = remove(dx, norm) * rstd[..., None]
     return dx, dw, db
+
+
+@wrong("layernorm_backward", says="means over the rows, axes B and T")
+def backward_with_means_over_the_rows(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dn = dout * w
+    dx = (dn - dn.mean((0, 1)) - norm * (dn * norm).mean((0, 1))) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="x - mean in place of norm, in one of the two places of norm alone")
+def backward_with_the_square_of_rstd(dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    r = rstd[..., None]
+    xc = x - mean[..., None]
+    dn = dout * w
+    dvar = (-0.5 * dn * xc * r**2).sum(-1, keepdims=True)
+    dmean = (-dn * r).sum(-1, keepdims=True)
+    dx = dn * r + dvar * 2 * xc / C + dmean / C
+    return dx, (dout * xc * r).sum((0, 1)), dout.sum((0, 1))
 
 
 # ------------------------------------------------------------------------------- 3 layernorm_backward_accumulate

@@ -301,6 +301,13 @@ def backward_multiplies_by_the_output(dout, x):
     return dout * (gate + out * (1 - t * t) * du)
 
 
+@wrong("gelu_backward", says="dout multiplies both terms, so put them in brackets")
+def backward_scales_one_term_by_dout(dout, x):
+    s = math.sqrt(2 / math.pi)
+    t = np.tanh(s * (x + 0.044715 * x**3))
+    return dout * 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * s * (1 + 3 * 0.044715 * x**2)
+
+
 # -------------------------------------------------------------------------------------- 3 gelu_backward_in_place
 
 

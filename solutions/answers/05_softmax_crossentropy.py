@@ -936,6 +936,40 @@ def classifier_counts_V_to_a_row(losses, logits, targets, dloss, V):
     np.put(logits, hit, np.take(logits, hit) - dloss)
 
 
+@wrong("fused_classifier", says="y is subtracted from p there, and does not replace it")
+def fused_puts_minus_one_at_the_target(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    m = z.max(-1, keepdims=True)
+    e = np.exp(z - m)
+    s = e.sum(-1, keepdims=True)
+    at = targets[..., None]
+    losses[...] = (np.log(s) + m - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is None:
+        return
+    p = e / s
+    np.put_along_axis(p, at, -1, -1)
+    logits[..., :V] = p * dloss
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="at the target dloss is in there twice")
+def fused_scales_the_target_twice(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    m = z.max(-1, keepdims=True)
+    e = np.exp(z - m)
+    s = e.sum(-1, keepdims=True)
+    at = targets[..., None]
+    losses[...] = (np.log(s) + m - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is None:
+        return
+    p = e / s
+    for b in range(p.shape[0]):
+        for t in range(p.shape[1]):
+            p[b, t, targets[b, t]] -= dloss
+    logits[..., :V] = p * dloss
+    logits[..., V:] = 0
+
+
 # ---------------------------------------------------------------------------------------------- 6 fast_classifier
 
 
@@ -1193,10 +1227,7 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong(
-    "softmax_backward",
-    says="The mistake is in the term `q * q * g.sum()`, in its place, or in what goes into it (`q, g = (p[i], dp[i])`)",
-)
+@wrong("softmax_backward", says="p · (dp - p · sum(dp)): the sum must be that of dp · p")
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):

@@ -136,6 +136,15 @@ def scores_go_on_to_the_softmax(q, k):
     return _softmax(np.where(np.tril(np.ones((T, T), bool)), q @ k.T / hs**0.5, -np.inf))
 
 
+@wrong("attention_scores", says="that is a cosine, and only √hs divides")
+def scores_are_cosines(q, k):
+    T, hs = q.shape
+    n = np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(k, axis=1)
+    s = q @ k.T / np.where(n == 0, 1, n)
+    s[np.triu_indices(T, 1)] = -np.inf
+    return s
+
+
 # -------------------------------------------------------------------------------------------- 2 attention_forward
 
 
@@ -368,6 +377,34 @@ def forward_calls_the_package(qkv, NH):
     out, p = np.empty((B, T, width // 3)), np.empty((B, NH, T, T))
     reference.attention_forward(out, p, qkv, NH)
     return out, p
+
+
+@wrong("attention_forward", says="v alone cut into heads as (hs, NH)")
+def attention_cuts_v_the_other_way(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = np.split(qkv, 3, axis=-1)
+    q, k = (a.reshape(B, T, NH, hs).transpose(0, 2, 1, 3) for a in (q, k))
+    v = v.reshape(B, T, hs, NH).transpose(0, 3, 1, 2)
+    s = q @ k.transpose(0, 1, 3, 2) / np.sqrt(hs)
+    s = np.where(np.tri(T, dtype=bool), s, -np.inf)
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return (p @ v).transpose(0, 2, 1, 3).reshape(B, T, C), p
+
+
+@wrong("attention_forward", says="1/√NH as its scale")
+def attention_scales_by_the_heads(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = (a.reshape(B, T, NH, hs).transpose(0, 2, 1, 3) for a in np.split(qkv, 3, axis=-1))
+    s = q @ k.transpose(0, 1, 3, 2) / np.sqrt(NH)
+    s = np.where(np.tri(T, dtype=bool), s, -np.inf)
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return (p @ v).transpose(0, 2, 1, 3).reshape(B, T, C), p
 
 
 # ----------------------------------------------------------------------------------- 3 attention_softmax_backward

@@ -285,6 +285,10 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · dp - sum(dp · p): the sum is not multiplied by p": (p * dp - along, PRODUCT),
         "p · (dp + sum(dp · p)): the sign of the sum is wrong": (p * (dp + along), JACOBIAN),
         "p · (dp - sum(dp)): the p is missing in the sum": (p * (dp - dp.sum(axis=-1, keepdims=True)), PRODUCT),
+        "p · (dp - p · sum(dp)): the sum must be that of dp · p": (
+            p * (dp - p * dp.sum(axis=-1, keepdims=True)),
+            PRODUCT,
+        ),
         "p · (dp - mean(dp)): a sum weighted by p belongs there": (p * (dp - dp.mean(axis=-1, keepdims=True)), PRODUCT),
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
@@ -342,9 +346,14 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),
         "p · dloss: y is not subtracted": (p * dloss, P_MINUS_Y),
         "the probabilities: neither y nor dloss is in them": (p, P_MINUS_Y),
+        "p · dloss with -dloss at the target: y is subtracted from p there, and does not replace it": (
+            np.where(y == 1, -1, p) * dloss,
+            P_MINUS_Y,
+        ),
         "p - y: dloss is missing": (p - y, IN_PLACE),
         "(p - y) / (B·T): use the argument dloss, whatever it is": ((p - y) / targets.size, IN_PLACE),
         "p · dloss - y: the 1 at the target must be scaled by dloss too": (p * dloss - y, IN_PLACE),
+        "(p - y · dloss) · dloss: at the target dloss is in there twice": ((p - y * dloss) * dloss, IN_PLACE),
         "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
         "(exp(z - max) - y) · dloss: it is not divided by the sum": (
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,

@@ -77,7 +77,7 @@ def forward_mistakes(x) -> dict:
             TWO_FORMULAS,
         ),
         "x · σ(u): (1 + tanh(u)) / 2 is σ(2u)": (x * _sigmoid(_parts(x)[0]), FORWARD),
-        "0.5 · x · (1 - tanh(u)): the sign of tanh is turned around": (0.5 * x * (1 - t), FORWARD),
+        "0.5 · x · (1 - tanh(u)), which is x · σ(-2u): the sign of u is turned around": (0.5 * x * (1 - t), FORWARD),
         "x · (1 + tanh(u)): the 0.5 is missing": (x * (1 + t), FORWARD),
         "x · σ(x), the function called SiLU or swish": (x * _sigmoid(x), TWO_FORMULAS),
         "x · σ(1.702 x), a coarser approximation": (x * _sigmoid(1.702 * x), TWO_FORMULAS),
@@ -149,11 +149,15 @@ def slope_mistakes(x) -> dict:
 
 def backward_mistakes(dout, x) -> dict:
     """Known wrong dx."""
-    dout = np.asarray(dout, np.float64)
+    dout, x64 = np.asarray(dout, np.float64), np.asarray(x, np.float64)
+    _, du, t = _parts(x)
+    gate, second = 0.5 * (1 + t), 0.5 * x64 * (1 - t * t) * du
     wrong = {text: (dout * array, where) for text, (array, where) in slope_mistakes(x).items()}
     return wrong | {
         "GELU'(x) alone: dout is missing": (slope(x), ALONE),
         "x · GELU'(dout): dout and x are swapped": (x * slope(dout), ALONE),
+        "dout · gate + x · gate': dout multiplies both terms, so put them in brackets": (dout * gate + second, PRODUCT),
+        "gate + dout · x · gate': dout multiplies both terms, so put them in brackets": (gate + dout * second, PRODUCT),
         "dout + GELU'(x): the chain rule multiplies": (dout + slope(x), ALONE),
     }
 

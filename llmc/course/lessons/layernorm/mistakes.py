@@ -108,6 +108,8 @@ def forward_mistakes(x, w, b) -> dict:
         "the reference without subtracting the mean": (x * rstd * w + b, FORWARD),
         "the reference divided by rstd: rstd is already 1/std, so multiply": ((x - mean) / rstd * w + b, FORWARD),
         "norm · w - b: b is subtracted": (norm * w - b, FORWARD),
+        "(x - mean · rstd) · w + b: the brackets around x - mean are missing": ((x - mean * rstd) * w + b, FORWARD),
+        "x - mean · rstd · w + b: the brackets around x - mean are missing": (x - mean * rstd * w + b, FORWARD),
         "(x - mean) · w + b: rstd is missing": ((x - mean) * w + b, FORWARD),
     }
     only_rstd = {
@@ -120,6 +122,11 @@ def forward_mistakes(x, w, b) -> dict:
         "the variance: the second result is the mean": (variance[..., 0], FORWARD),
     }
     if x.ndim == 3:
+        for axis, letter in enumerate("BT"):
+            if x.shape[axis] > 1:
+                other = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + EPS)  # (B, T, C)
+                text = f"the reference normalised along {letter}, axis {axis}: each row of C is normalised on its own"
+                wrong_out[text] = (other * w + b, FORWARD)
         of_sequences = x.mean(axis=(1, 2))[:, None] + 0 * mean[..., 0]  # (B, T)
         wrong_mean["the mean over a whole sequence, axes T and C: every row of C has its own"] = (of_sequences, FORWARD)
     return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
@@ -221,6 +228,10 @@ def _wrong_dx(dout, x, w, norm, rstd):
         "the reference with x - mean in place of norm": (_dx(dnorm, norm / rstd, rstd), FORMULA),
         **_half("the reference with x - mean in place of norm", dnorm, norm, norm / rstd, rstd, FORMULA),
         "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
+        "the reference with means over the rows, axes B and T, in place of means over C": (
+            (dnorm - dnorm.mean((0, 1)) - norm * (dnorm * norm).mean((0, 1))) * rstd,
+            FORMULA,
+        ),
         "the reference with means over the whole array": (
             (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd,
             FORMULA + "; every row has its own means",

@@ -83,6 +83,19 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax with scores of 0 hidden, too: 0 is a score like any other": softmax(
             np.where(seen & ((scores != 0) | np.eye(T, dtype=bool)), scores, -np.inf)
         ),
+        "the softmax with a mask that begins one column too late: each token sees the next": softmax(
+            np.where(np.tri(T, k=1, dtype=bool), scores, -np.inf)
+        ),
+        "the softmax with the next token alone hidden: all later tokens must be": softmax(
+            np.where(np.eye(T, k=1, dtype=bool), -np.inf, scores)
+        ),
+        **{
+            f"the softmax with {how} hidden scores: their shares must be 0, so mask with -np.inf": softmax(
+                np.where(seen, scores, masked)
+            )
+            for n in (1, 10, 100)
+            for how, masked in ((f"-{n} in place of", -n), (f"{n} subtracted from the", scores - n))
+        },
         "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
         "the softmax over the tokens before its own, from the second row on: a token may look at itself": softmax(
             np.where(np.tril(seen, -1) | (np.arange(T * T).reshape(T, T) == 0), scores, -np.inf)
@@ -210,6 +223,8 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     total = np.log(np.exp(logits - peak[..., None]).sum(axis=-1))  # (B, T)
     at_target = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]  # (B, T)
     B, T, V = logits.shape
+    with np.errstate(divide="ignore"):
+        refused = np.log1p(-np.where(np.arange(V) == targets[..., None], 0, softmax(logits)))  # (B, T, V)
     every = [np.take_along_axis(x, targets[..., None], axis=-1) for x in (softmax(logits, 1), softmax(logits, 0))]
     wrong = {
         "minus the loss: put a minus in front of the logarithm": -each.mean(),
@@ -244,6 +259,11 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "the reference with 0 where the target is 0: word 0 is a word like any other": each[targets != 0].sum()
         / targets.size,
         "the sum over B, averaged over T alone: divide by B·T": each.sum() / T,
+        "the median of the losses: take their mean": np.median(each),
+        "-log(p) of the target and -log(1 - p) of all other words: the targets' alone count": (
+            each.sum() - refused.sum()
+        )
+        / targets.size,
         "the loss at the last position only": each[:, -1].mean(),
         "the loss at the first position only": each[:, 0].mean(),
         "the loss of the first sentence only": each[0].mean(),
@@ -286,10 +306,11 @@ def not_finite(function, loss) -> str:
     fails = [kind for kind, (row, target, _) in ROWS.items() if not _finite_alone(function, row, target)]
     if not fails:
         return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
+    high, low, *_ = ROWS
     advice = [ROWS[kind][2] for kind in fails]
-    if len(fails) == len(ROWS):  # e to the power of any of these is 0 or infinite
-        advice = ["subtract the largest of each row before np.exp, and take the logarithm of the sum"]
-    return f"{said}. It is not finite for {listed(fails)}: {'; '.join(advice)}"
+    if {high, low} <= {*fails}:  # e to the power of either is infinite, or 0
+        advice = ["subtract the largest of each row before np.exp", *advice[2:]]
+    return f"{said}. It is not finite for {listed(fails)}: {', and '.join(advice)}"
 
 
 def _finite_alone(function, row, target) -> bool:
