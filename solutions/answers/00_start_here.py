@@ -415,7 +415,7 @@ def loss_adds_a_small_number(logits, targets):
     return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-12).mean()
 
 
-@wrong("next_token_loss", says="It is not finite for logits around -1000")
+@wrong("next_token_loss", says="It is not finite for a row around -1000")
 def loss_subtracts_no_negative_maximum(logits, targets):
     losses = []
     for row, target in zip(logits.reshape(targets.size, -1), targets.ravel()):
@@ -459,6 +459,20 @@ def loss_with_one_maximum_for_the_batch(logits, targets):
     lse = np.log(np.exp(logits - m).sum(-1)) + m
     z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
     return (lse - z).mean()
+
+
+@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+def loss_subtracts_the_smallest(logits, targets):
+    m = logits.min(-1, keepdims=True)
+    lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return (lse - z).mean()
+
+
+@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+def loss_subtracts_the_targets_logit(logits, targets):
+    z = np.take_along_axis(logits, targets[..., None], -1)
+    return np.log(np.exp(logits - z).sum(-1)).mean()
 
 
 # ---------------------------------------------------------------------------------------------------- 4 descend
@@ -623,7 +637,7 @@ def softmax_without_the_token_itself(scores):
     return out
 
 
-@wrong("next_token_loss", says="It is not finite for logits around -1000")
+@wrong("next_token_loss", says="It is not finite for a row around -1000")
 def loss_with_a_maximum_from_0(logits, targets):
     peak = logits.max(axis=2, initial=0)
     b, t = np.indices(targets.shape)

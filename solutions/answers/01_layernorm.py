@@ -633,6 +633,16 @@ def accumulate_computes_in_dx(dx, dw, db, dout, x, w, mean, rstd):
     dx *= rstd[..., None]
 
 
+@wrong("layernorm_backward_accumulate", says="what dx held before was freed of its mean, too")
+def accumulate_frees_dx_of_its_mean(dx, dw, db, dout, x, w, mean, rstd):
+    n = (x - mean[..., None]) * rstd[..., None]
+    dn = dout * w
+    dx += rstd[..., None] * (dn - n * (dn * n).mean(-1, keepdims=True))
+    dx -= dx.mean(-1, keepdims=True)
+    dw += (dout * n).sum((0, 1))
+    db += dout.sum((0, 1))
+
+
 # -------------------------------------------------------------------------------- 4 layernorm_backward_recompute
 
 

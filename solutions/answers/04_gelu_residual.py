@@ -879,6 +879,18 @@ def fast_in_one_line_with_a_power(out, x):
     out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
 
 
+@wrong("fast_gelu_forward", says="With `np.multiply(x * x, x, out=out)` in place of `np.power(x, 3, out=out)` it takes")
+def fast_with_a_power_in_place(out, x):
+    np.power(x, 3, out=out)
+    out *= 0.044715
+    out += x
+    out *= math.sqrt(2 / math.pi)
+    np.tanh(out, out=out)
+    out += 1
+    out *= x
+    out *= 0.5
+
+
 # ------------------------------------------------------------------------------- slips that a single call would hide
 
 _kept = {}

@@ -68,15 +68,17 @@ class _Products(ast.NodeTransformer):
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        plain = ast.unparse(node.func) == "np.power" and len(node.args) == 2 and not node.keywords
-        return self._product(node, *node.args) if plain else node
+        power = ast.unparse(node.func) == "np.power" and len(node.args) == 2
+        return self._product(node, *node.args, node.keywords) if power else node
 
-    def _product(self, node, base, exponent):
+    def _product(self, node, base, exponent, options=()):
         times = getattr(exponent, "value", None)
         if not isinstance(base, ast.Name) or times not in range(LEAST, MOST + 1):
             return node
         product = base
-        for _ in range(int(times) - 1):
+        for _ in range(int(times) - (2 if options else 1)):
             product = ast.BinOp(product, ast.Mult(), base)
+        if options:  # out=, say
+            product = ast.Call(ast.parse("np.multiply", mode="eval").body, [product, base], options)
         self.found.append((ast.unparse(node), ast.unparse(product)))
         return product

@@ -304,6 +304,8 @@ def scratch_mistakes(dx0, dout, x, w) -> dict:
     changes = {
         "put through the same formula": _dx(dx0, norm, rstd),
         "multiplied by rstd": dx0 * rstd,
+        "freed of its mean, too": dx0 - dx0.mean(-1, keepdims=True),
+        "freed of its component along norm, too": dx0 - norm * (dx0 * norm).mean(-1, keepdims=True),
         "multiplied by w, and put through the same formula": _dx(dx0 * w, norm, rstd),
     }
     return {f"{text} {how}: {advice}": (right + changed - dx0, ACCUMULATE) for how, changed in changes.items()}

@@ -284,33 +284,34 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     return {text: (value, LOSS) for text, value in wrong.items()}
 
 
-ROWS = {  # kinds of rows (1, 1, 3) that a loss must be finite for, with the target: what to say where it alone is not
-    "logits around 1000": ([1000.0, 1003.0, 1001.0], 1, "is the largest of each row subtracted before np.exp?"),
-    "logits around -1000": (
-        [-1003.0, -1000.0, -1002.0],
-        1,
-        "is what you subtract there the row's largest? It is negative: a maximum that starts at 0 stays 0, and the "
-        "largest by size is another one",
-    ),
-    "a target whose logit is 800 below the largest": (
-        [0.0, -800.0, -3.0],
-        1,
-        "take the logarithm of the sum, not of a probability that is rounded to 0",
-    ),
+ROWS = {  # kinds of rows (3,) that a loss must be finite for, with the target
+    "a row around 1000": ([1000.0, 1003.0, 1001.0], 1),
+    "a row around -1000": ([-1003.0, -1000.0, -1002.0], 1),
+    "a target of 1000 among logits of -1000": ([-1000.0, 1000.0, -999.0], 1),
+    "a target of -1000 beside a logit of 1000": ([-1000.0, 1000.0, -999.0], 0),
 }
+OVERFLOWS = [-360.0, 360.0, -359.0], 0  # e to the power of 720 is infinite, and of -720 not yet 0
+LARGEST = "subtract the largest of each row before np.exp"
 
 
 def not_finite(function, loss) -> str:
     """What to say of a loss that is NaN or infinite for large logits: for which rows, alone, the function fails."""
     said = f"right for small logits, but {loss} for large ones"
-    fails = [kind for kind, (row, target, _) in ROWS.items() if not _finite_alone(function, row, target)]
+    fails = [kind for kind, (row, target) in ROWS.items() if not _finite_alone(function, row, target)]
     if not fails:
         return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
-    high, low, *_ = ROWS
-    advice = [ROWS[kind][2] for kind in fails]
-    if {high, low} <= {*fails}:  # e to the power of either is infinite, or 0
-        advice = ["subtract the largest of each row before np.exp", *advice[2:]]
-    return f"{said}. It is not finite for {listed(fails)}: {', and '.join(advice)}"
+    high, low, sure, wrong = (kind in fails for kind in ROWS)
+    if high and low:
+        advice = LARGEST
+    elif sure or wrong and not _finite_alone(function, *OVERFLOWS):
+        advice = f"{LARGEST}, and nothing less"
+    elif low:
+        advice = "is what you subtract there the largest? It is negative: a maximum that starts at 0 would stay 0"
+    elif high:
+        advice = "is what you subtract there the largest?"
+    else:
+        advice = "take the logarithm of the sum, not of a probability that is rounded to 0"
+    return f"{said}. It is not finite for {listed(fails)}: {advice}"
 
 
 def _finite_alone(function, row, target) -> bool:
