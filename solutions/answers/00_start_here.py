@@ -243,6 +243,23 @@ def causal_keeps_dims_of_the_maximum_only(scores):
     return e / e.sum(axis=-1)
 
 
+@wrong("causal_softmax", says="the softmax with the next token alone hidden")
+def shares_hide_the_next_token_alone(scores):
+    x = scores.copy()
+    for t in range(len(x) - 1):
+        x[t, t + 1] = -np.inf
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@wrong("causal_softmax", says="10 subtracted from the hidden scores: their shares must be 0")
+def shares_with_ten_subtracted(scores):
+    T = len(scores)
+    x = scores - 10.0 * np.triu(np.ones((T, T)), 1)
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return (e / e.sum(axis=1, keepdims=True)).astype(scores.dtype)
+
+
 # -------------------------------------------------------------------------------------------- 3 next_token_loss
 
 
@@ -396,6 +413,66 @@ def loss_adds_a_small_number(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-12).mean()
+
+
+@wrong("next_token_loss", says="It is not finite for a row around -1000")
+def loss_subtracts_no_negative_maximum(logits, targets):
+    losses = []
+    for row, target in zip(logits.reshape(targets.size, -1), targets.ravel()):
+        m = 0.0
+        for z in row:
+            if z > m:
+                m = z
+        losses.append(np.log(np.sum(np.exp(row - m))) + m - row[target])
+    return np.mean(losses)
+
+
+@wrong("next_token_loss", says="the positions whose target is not 0")
+def loss_takes_word_0_for_padding(logits, targets):
+    m = logits.max(axis=-1)
+    total = np.log(np.exp(logits - m[..., None]).sum(axis=-1))
+    z = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    losses = total + m - z  # (B, T)
+    real = targets != 0
+    return (losses * real).sum() / max(real.sum(), 1)
+
+
+@wrong("next_token_loss", says="the median of the losses: take their mean")
+def loss_takes_the_median(logits, targets):
+    m = logits.max(-1, keepdims=True)
+    lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return np.median(lse - z)
+
+
+@wrong("next_token_loss", says="-log(1 - p) of all other words")
+def loss_refuses_the_other_words(logits, targets):
+    p = np.exp(logits - logits.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    y = np.eye(logits.shape[-1])[targets]
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p)).sum(-1).mean()
+
+
+@wrong("next_token_loss", says="for a row alone it is finite: does each row subtract its own largest logit?")
+def loss_with_one_maximum_for_the_batch(logits, targets):
+    m = logits.max()
+    lse = np.log(np.exp(logits - m).sum(-1)) + m
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return (lse - z).mean()
+
+
+@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+def loss_subtracts_the_smallest(logits, targets):
+    m = logits.min(-1, keepdims=True)
+    lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
+    z = np.take_along_axis(logits, targets[..., None], -1)[..., 0]
+    return (lse - z).mean()
+
+
+@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+def loss_subtracts_the_targets_logit(logits, targets):
+    z = np.take_along_axis(logits, targets[..., None], -1)
+    return np.log(np.exp(logits - z).sum(-1)).mean()
 
 
 # ---------------------------------------------------------------------------------------------------- 4 descend
@@ -560,7 +637,7 @@ def softmax_without_the_token_itself(scores):
     return out
 
 
-@wrong("next_token_loss", says="for logits around 1000: subtract the largest of each row")
+@wrong("next_token_loss", says="It is not finite for a row around -1000")
 def loss_with_a_maximum_from_0(logits, targets):
     peak = logits.max(axis=2, initial=0)
     b, t = np.indices(targets.shape)
@@ -663,7 +740,7 @@ def descend_ever_shorter_along_w(w, dw, step):
     w -= 0.5 * dw / np.arange(1, len(w) + 1)
 
 
-@wrong("next_token_loss", says="times what it should be, the length of axis 0 of `logits`, and so in other calls")
+@wrong("next_token_loss", says="the sum over B, averaged over T alone")
 def loss_with_a_sum_over_the_sentences(logits, targets):
     total = 0.0
     for rows, words in zip(logits, targets):

@@ -247,6 +247,21 @@ def forward_returns_out_second(x, w, b, eps=1e-5):
     return mean, (x - mean[..., None]) * rstd[..., None] * w + b, rstd
 
 
+@wrong("layernorm_forward", says="the reference normalised along T, axis 1")
+def forward_normalises_along_T(x, w, b, eps=1e-5):
+    mean = x.mean(1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(1, keepdims=True) + eps)
+    out = (x - mean) * rstd * w + b
+    return out, x.mean(-1), 1 / np.sqrt(x.var(-1) + eps)
+
+
+@wrong("layernorm_forward", says="x - mean · rstd · w + b: the brackets around x - mean are missing")
+def forward_without_brackets(x, w, b, eps=1e-5):
+    mean = x.mean(-1)
+    rstd = 1 / np.sqrt(x.var(-1) + eps)
+    return x - mean[..., None] * rstd[..., None] * w + b, mean, rstd
+
+
 # ------------------------------------------------------------------------------------------ 2 layernorm_backward
 
 
@@ -468,6 +483,42 @@ def backward_sums_dw_over_the_channels(dout, x, w, mean, rstd):
     return dx, (dout * norm).sum(axis=-1), dout.sum((0, 1))
 
 
+@wrong("layernorm_backward", says="both components divided by √C, not by C")
+def backward_projects_by_the_length(dout, x, w, mean, rstd):
+    def remove(v, u):
+        """v without its component along u."""
+        length = np.sqrt((u * u).sum(axis=-1, keepdims=True))
+        along = (v * u).sum(axis=-1, keepdims=True) / length
+        return v - along * u
+
+    norm = (x - mean[..., None]) * rstd[..., None]
+    db = dout.sum(axis=(0, 1))
+    dw = (dout * norm).sum(axis=(0, 1))
+    dx = remove(dout * w, np.ones_like(x))
+    dx = remove(dx, norm) * rstd[..., None]
+    return dx, dw, db
+
+
+@wrong("layernorm_backward", says="means over the rows, axes B and T")
+def backward_with_means_over_the_rows(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dn = dout * w
+    dx = (dn - dn.mean((0, 1)) - norm * (dn * norm).mean((0, 1))) * rstd[..., None]
+    return dx, (dout * norm).sum((0, 1)), dout.sum((0, 1))
+
+
+@wrong("layernorm_backward", says="x - mean in place of norm, in one of the two places of norm alone")
+def backward_with_the_square_of_rstd(dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    r = rstd[..., None]
+    xc = x - mean[..., None]
+    dn = dout * w
+    dvar = (-0.5 * dn * xc * r**2).sum(-1, keepdims=True)
+    dmean = (-dn * r).sum(-1, keepdims=True)
+    dx = dn * r + dvar * 2 * xc / C + dmean / C
+    return dx, (dout * xc * r).sum((0, 1)), dout.sum((0, 1))
+
+
 # ------------------------------------------------------------------------------- 3 layernorm_backward_accumulate
 
 
@@ -568,6 +619,30 @@ def accumulate_uses_dx_as_scratch(dx, dw, db, dout, x, w, mean, rstd):
     dx *= rstd[..., None]
 
 
+@wrong("layernorm_backward_accumulate", says="what dx held before was put through the same formula")
+def accumulate_computes_in_dx(dx, dw, db, dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    db += dout.sum(axis=(0, 1))
+    dw += (dout * norm).sum(axis=(0, 1))
+    # no new arrays: work in the buffer
+    dx += dout * w
+    m1 = dx.mean(axis=-1, keepdims=True)
+    m2 = (dx * norm).mean(axis=-1, keepdims=True)
+    dx -= m1
+    dx -= norm * m2
+    dx *= rstd[..., None]
+
+
+@wrong("layernorm_backward_accumulate", says="what dx held before was freed of its mean, too")
+def accumulate_frees_dx_of_its_mean(dx, dw, db, dout, x, w, mean, rstd):
+    n = (x - mean[..., None]) * rstd[..., None]
+    dn = dout * w
+    dx += rstd[..., None] * (dn - n * (dn * n).mean(-1, keepdims=True))
+    dx -= dx.mean(-1, keepdims=True)
+    dw += (dout * n).sum((0, 1))
+    db += dout.sum((0, 1))
+
+
 # -------------------------------------------------------------------------------- 4 layernorm_backward_recompute
 
 
@@ -663,6 +738,45 @@ def recompute_treats_out_as_x(dout, out, w, b, rstd):
 def recompute_still_uses_x(dout, out, w, b, rstd):
     norm = (x - x.mean(-1, keepdims=True)) * rstd[..., None]  # noqa: F821
     return _from_norm(norm, dout, w, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="the reference with dnorm = dout / w")
+def recompute_divides_dout_by_w(dout, out, w, b, rstd):
+    norm, dnorm = (out - b) / w, dout / w
+    db = np.einsum("btc->c", dout)
+    dw = np.einsum("btc,btc->c", dout, norm)
+    dx = np.empty_like(out)
+    for i in np.ndindex(rstd.shape):
+        dx[i] = rstd[i] * (dnorm[i] - dnorm[i].mean() - norm[i] * np.mean(dnorm[i] * norm[i]))
+    return dx, dw, db
+
+
+@wrong("layernorm_backward_recompute", says="the reference with norm normalised once more, which changes it a little")
+def recompute_normalises_again(dout, out, w, b, rstd):
+    def backward(dout, x, w, mean, rstd):
+        norm = (x - mean) * rstd
+        dnorm = dout * w
+        m1 = dnorm.mean(axis=-1, keepdims=True)
+        m2 = (dnorm * norm).mean(axis=-1, keepdims=True)
+        return (dnorm - m1 - norm * m2) * rstd, (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+
+    x = (out - b) / w
+    mean = x.mean(axis=-1, keepdims=True)
+    rstd = 1 / x.std(axis=-1, keepdims=True)
+    return backward(dout, x, w, mean, rstd)
+
+
+@wrong("layernorm_backward_recompute", says="b is not subtracted, inside mean(dnorm · norm) alone")
+def recompute_leaves_b_in_one_mean(dout, out, w, b, rstd):
+    norm = (out - b) / w
+    db = dout.sum(axis=(0, 1))
+    dw = (dout * norm).sum(axis=(0, 1))
+    dnorm = dout * w
+    C = w.size
+    m1 = dnorm.sum(axis=-1) / C  # (B, T)
+    m2 = (dout * out).sum(axis=-1) / C  # (B, T)   dnorm * norm: w cancels
+    dx = dnorm - m1[..., None] - norm * m2[..., None]
+    return dx * rstd[..., None], dw, db
 
 
 # -------------------------------------------------------------------------------------- 5 fast_layernorm_forward
@@ -851,7 +965,7 @@ def fast_never_clears_its_sums(out, mean, rstd, x, w, b, eps=1e-5):
 # ------------------------------------------------------------------- slips that no list of the lesson knows by name
 
 
-@wrong("layernorm_backward", says="with `x` in place of `norm` in `(dnorm * norm).mean")
+@wrong("layernorm_backward", says="the reference with x in place of norm, inside mean(dnorm · norm) alone")
 def backward_by_a_jacobian_with_x(dout, x, w, mean, rstd):
     dx, C = np.zeros_like(x), len(w)
     for b, t in np.ndindex(x.shape[:2]):
@@ -893,7 +1007,7 @@ def forward_with_the_variance_of_the_first_sequence(x, w, b, eps=1e-5):
 
 @wrong(
     "layernorm_backward_accumulate",
-    says="what dx held was multiplied by another number in each row, and must stay as it is",
+    says="what dx held before was multiplied by rstd",
 )
 def accumulate_and_scale_what_was_there(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]

@@ -202,10 +202,20 @@ def one_hot_inverted(tokens, V, dtype=np.float32):
     return (tokens[..., None] != np.arange(V)).astype(dtype)
 
 
+@wrong("one_hot", says="a 1 for every token of their sequence so far")
+def one_hot_of_all_tokens_so_far(tokens, V, dtype=np.float32):
+    B, T = tokens.shape
+    O = np.zeros((B, T, V), dtype)
+    for b in range(B):
+        for t in range(T):
+            O[b, t:, tokens[b, t]] = 1
+    return O
+
+
 # ------------------------------------------------------------------------------------------ 3 encoder_backward
 
 
-@wrong("one_hot", says="`tokens[..., None] >= np.arange(V)` in place of `tokens[..., None] == np.arange(V)`")
+@wrong("one_hot", says="O equals rows that have a 1 for every token up to their own")
 def hot_up_to_the_token(tokens, V, dtype=np.float32):
     return (tokens[:, :, None] >= np.arange(V)).astype(dtype)
 
@@ -413,6 +423,59 @@ def backward_in_float64(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
+@wrong("encoder_backward", says="only the first of them is left")
+def backward_takes_the_first_of_each_sentence(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte = np.zeros((V, C), dout.dtype)
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    for sentence, grads in zip(tokens.tolist(), dout):
+        dwpe[:T] += grads
+        for token in set(sentence):
+            dwte[token] += grads[sentence.index(token)]
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="the reference, repeated in the rows from T on")
+def backward_repeats_the_positions(dout, tokens, V, maxT):
+    C = dout.shape[-1]
+    dwte = np.zeros((V, C), dout.dtype)
+    np.add.at(dwte, tokens, dout)
+    dwpe = np.resize(dout.sum(axis=0), (maxT, C))
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="the last row of dout for each token, times how often it occurs")
+def backward_multiplies_the_last_by_the_count(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    n = np.bincount(tokens.ravel(), minlength=V)
+    dwte[tokens] = dout
+    dwte *= n[:, None]
+    dwpe[:T] = dout.sum(0)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="the reference with the positions in reverse")
+def backward_reverses_the_positions(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    np.add.at(dwte, tokens, dout)
+    for t in range(T):
+        dwpe[t] = dout[:, T - 1 - t].sum(0)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="the first row of a token in its sequence in place of the rows of its repeats")
+def backward_looks_each_token_up_in_its_sentence(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte, dwpe = np.zeros((V, C), dout.dtype), np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(0)
+    for b in range(B):
+        for t in range(T):
+            dwte[tokens[b, t]] += dout[b, tokens[b].tolist().index(tokens[b, t])]
+    return dwte, dwpe
+
+
 # ------------------------------------------------------------------------------- 4 encoder_backward_accumulate
 
 
@@ -502,6 +565,23 @@ def accumulate_adds_twice(dwte, dwpe, dout, tokens):
     np.add.at(dwte, tokens, dout)
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     dwte += _dwte(dout, tokens, len(dwte))
+
+
+@wrong("encoder_backward_accumulate", says="the reference times B = 3: is a sum over the batch added once")
+def accumulate_adds_the_whole_sum_each_time(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for b in range(B):
+        dwpe[:T] += dout.sum(axis=0)
+        for t in range(T):
+            dwte[tokens[b, t]] += dout[b, t]
+
+
+@wrong("encoder_backward_accumulate", says="the reference times how often each token occurs")
+def accumulate_adds_each_sum_at_every_occurrence(dwte, dwpe, dout, tokens):
+    T = tokens.shape[1]
+    dwpe[:T] += dout.sum(0)
+    for v in tokens.ravel():
+        dwte[v] += dout[tokens == v].sum(0)
 
 
 # ------------------------------------------------------------------------------------- 5 fast_encoder_backward

@@ -309,6 +309,17 @@ def backward_returns_nothing(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
 
 
+@wrong("matmul_backward", says="`dx` is no array of its own, but a view of `x`")
+def backward_writes_dx_into_a_view_of_x(dout, x, w):
+    C_out, C_in = w.shape
+    d = dout.reshape(-1, C_out)
+    dx = x.reshape(-1, C_in)  # (N, C_in)
+    dx[:] = d @ w
+    dw = d.T @ x.reshape(-1, C_in)
+    db = d.sum(axis=0)
+    return dx.reshape(x.shape), dw, db
+
+
 # ---------------------------------------------------------------------------------- 3 matmul_backward_accumulate
 
 

@@ -52,7 +52,7 @@ def forward_forgets_x(x):
     return 0.5 * (1 + np.tanh(S * (x + 0.044715 * x**3)))
 
 
-@wrong("gelu_forward", says="out is 2 times what it should be")
+@wrong("gelu_forward", says="x · (1 + tanh(u)): the 0.5 is missing")
 def forward_forgets_the_half(x):
     return x * (1 + np.tanh(S * (x + 0.044715 * x**3)))
 
@@ -155,6 +155,22 @@ def forward_calls_the_package(x):
     out = np.empty_like(x)
     reference.gelu_forward(out, x)
     return out
+
+
+@wrong("gelu_forward", says="x · σ(u): (1 + tanh(u)) / 2 is σ(2u)")
+def forward_takes_the_sigmoid_of_u(x):
+    # (1 + tanh) / 2 is a sigmoid, so there is no need for tanh
+    u = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    gate = 1 / (1 + np.exp(-u))
+    return x * gate
+
+
+@wrong("gelu_forward", says="√(2/π) inside the cube, too")
+def forward_scales_inside_the_cube(x):
+    y = math.sqrt(2 / math.pi) * x
+    u = y * (1 + 0.044715 * y * y)
+    half = x / 2
+    return half + half * np.tanh(u)
 
 
 # ----------------------------------------------------------------------------------------------- 2 gelu_backward
@@ -275,6 +291,23 @@ def backward_widens(dout, x):
     return dout * (0.5 * (1 + t) + 0.5 * x * (1 - t**2) * scale * (1 + 3 * 0.044715 * x**2))
 
 
+@wrong("gelu_backward", says="GELU(x) in place of x / 2 in the second term")
+def backward_multiplies_by_the_output(dout, x):
+    s = math.sqrt(2 / math.pi)
+    t = np.tanh(s * (x + 0.044715 * x * x * x))
+    gate = 0.5 * (1 + t)
+    out = x * gate
+    du = s * (1 + 0.134145 * x * x)
+    return dout * (gate + out * (1 - t * t) * du)
+
+
+@wrong("gelu_backward", says="dout multiplies both terms, so put them in brackets")
+def backward_scales_one_term_by_dout(dout, x):
+    s = math.sqrt(2 / math.pi)
+    t = np.tanh(s * (x + 0.044715 * x**3))
+    return dout * 0.5 * (1 + t) + 0.5 * x * (1 - t**2) * s * (1 + 3 * 0.044715 * x**2)
+
+
 # -------------------------------------------------------------------------------------- 3 gelu_backward_in_place
 
 
@@ -362,6 +395,16 @@ def in_place_uses_dx_as_scratch(dx, dout, x):
     np.multiply(x, x, out=dx)
     dx[...] = _slope(x)
     np.multiply(dx, dout, out=dx)
+
+
+@wrong("gelu_backward_in_place", says="As they are one, the result was added to what `dout` held")
+def in_place_adds_to_dout(dx, dout, x):
+    root = math.sqrt(2 / math.pi)
+    tanh = np.tanh(root * (x + 0.044715 * x * x * x))
+    slope = 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh**2) * root * (1 + 3 * 0.044715 * x * x)
+    if dx is not dout:
+        dx[...] = 0  # forget what was there
+    dx += dout * slope
 
 
 # ------------------------------------------------------------------------------------- 4 residual_block_backward
@@ -829,6 +872,23 @@ def fast_squares_x_itself(out, x):
 def fast_in_half_precision(out, x):
     a = x.astype(np.float16)
     out[...] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))
+
+
+@wrong("fast_gelu_forward", says="With `x * x * x` in place of `x ** 3` it takes")
+def fast_in_one_line_with_a_power(out, x):
+    out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
+
+
+@wrong("fast_gelu_forward", says="With `np.multiply(x * x, x, out=out)` in place of `np.power(x, 3, out=out)` it takes")
+def fast_with_a_power_in_place(out, x):
+    np.power(x, 3, out=out)
+    out *= 0.044715
+    out += x
+    out *= math.sqrt(2 / math.pi)
+    np.tanh(out, out=out)
+    out += 1
+    out *= x
+    out *= 0.5
 
 
 # ------------------------------------------------------------------------------- slips that a single call would hide

@@ -208,6 +208,18 @@ def softmax_from_the_course(z):
     return softmax_crossentropy.softmax(z)
 
 
+@wrong("softmax", says="one sum for all of each z[i]")
+def softmax_of_whole_tables(z):
+    if z.ndim == 1:
+        e = np.exp(z - z.max())
+        return e / e.sum()
+    p = np.empty_like(z)
+    for i, row in enumerate(z):
+        e = np.exp(row - row.max())
+        p[i] = e / e.sum()
+    return p
+
+
 # ---------------------------------------------------------------------------------------- 2 cross_entropy_forward
 
 
@@ -844,7 +856,7 @@ def fused_forgets_none(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fused_classifier", says="the logits with the padding set to 0: with dloss=None they must stay")
+@wrong("fused_classifier", says="the padding must stay as it is, and it was changed: it holds 0 now")
 def fused_always_clears_the_padding(losses, logits, targets, dloss, V):
     p, y, losses[...] = _parts(logits, targets, V)
     logits[..., V:] = 0
@@ -892,6 +904,70 @@ def fused_shifts_once_more(losses, logits, targets, dloss, V):
     if dloss is not None:
         logits[..., :V] = (p - np.roll(y, -1, axis=1)) * dloss
         logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="the padding must stay as it is, and it was changed: it holds -inf now")
+def classifier_masks_the_padding_first(losses, logits, targets, dloss, V):
+    logits[..., V:] = -np.inf  # the padding takes no part
+    m = logits.max(axis=-1, keepdims=True)
+    e = np.exp(logits - m)
+    total = e.sum(axis=-1, keepdims=True)
+    at = targets[..., None]
+    losses[...] = (m + np.log(total) - np.take_along_axis(logits, at, axis=-1))[..., 0]
+    if dloss is None:
+        return
+    p = e / total
+    np.put_along_axis(p, at, np.take_along_axis(p, at, axis=-1) - 1, axis=-1)
+    logits[...] = p * dloss
+
+
+@wrong("fused_classifier", says="-dloss at n · V + target of the flat array")
+def classifier_counts_V_to_a_row(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    m = z.max(axis=-1)
+    e = np.exp(z - m[..., None])
+    total = e.sum(axis=-1)
+    losses[...] = np.log(total) + m - np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]
+    if dloss is None:
+        return
+    logits[..., :V] = e * (dloss / total)[..., None]
+    logits[..., V:] = 0
+    hit = np.arange(targets.size) * V + targets.ravel()  # where the targets are in the flat array
+    np.put(logits, hit, np.take(logits, hit) - dloss)
+
+
+@wrong("fused_classifier", says="y is subtracted from p there, and does not replace it")
+def fused_puts_minus_one_at_the_target(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    m = z.max(-1, keepdims=True)
+    e = np.exp(z - m)
+    s = e.sum(-1, keepdims=True)
+    at = targets[..., None]
+    losses[...] = (np.log(s) + m - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is None:
+        return
+    p = e / s
+    np.put_along_axis(p, at, -1, -1)
+    logits[..., :V] = p * dloss
+    logits[..., V:] = 0
+
+
+@wrong("fused_classifier", says="at the target dloss is in there twice")
+def fused_scales_the_target_twice(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    m = z.max(-1, keepdims=True)
+    e = np.exp(z - m)
+    s = e.sum(-1, keepdims=True)
+    at = targets[..., None]
+    losses[...] = (np.log(s) + m - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is None:
+        return
+    p = e / s
+    for b in range(p.shape[0]):
+        for t in range(p.shape[1]):
+            p[b, t, targets[b, t]] -= dloss
+    logits[..., :V] = p * dloss
+    logits[..., V:] = 0
 
 
 # ---------------------------------------------------------------------------------------------- 6 fast_classifier
@@ -1151,10 +1227,7 @@ def softmax_backward_twice(dp, p):
     return dp
 
 
-@wrong(
-    "softmax_backward",
-    says="The mistake is in the term `q * q * g.sum()`, in its place, or in what goes into it (`q, g = (p[i], dp[i])`)",
-)
+@wrong("softmax_backward", says="p · (dp - p · sum(dp)): the sum must be that of dp · p")
 def softmax_backward_with_another_sum(dp, p):
     dz = np.zeros_like(p)
     for i in np.ndindex(p.shape[:-1]):

@@ -136,6 +136,15 @@ def scores_go_on_to_the_softmax(q, k):
     return _softmax(np.where(np.tril(np.ones((T, T), bool)), q @ k.T / hs**0.5, -np.inf))
 
 
+@wrong("attention_scores", says="that is a cosine, and only √hs divides")
+def scores_are_cosines(q, k):
+    T, hs = q.shape
+    n = np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(k, axis=1)
+    s = q @ k.T / np.where(n == 0, 1, n)
+    s[np.triu_indices(T, 1)] = -np.inf
+    return s
+
+
 # -------------------------------------------------------------------------------------------- 2 attention_forward
 
 
@@ -368,6 +377,34 @@ def forward_calls_the_package(qkv, NH):
     out, p = np.empty((B, T, width // 3)), np.empty((B, NH, T, T))
     reference.attention_forward(out, p, qkv, NH)
     return out, p
+
+
+@wrong("attention_forward", says="v alone cut into heads as (hs, NH)")
+def attention_cuts_v_the_other_way(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = np.split(qkv, 3, axis=-1)
+    q, k = (a.reshape(B, T, NH, hs).transpose(0, 2, 1, 3) for a in (q, k))
+    v = v.reshape(B, T, hs, NH).transpose(0, 3, 1, 2)
+    s = q @ k.transpose(0, 1, 3, 2) / np.sqrt(hs)
+    s = np.where(np.tri(T, dtype=bool), s, -np.inf)
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return (p @ v).transpose(0, 2, 1, 3).reshape(B, T, C), p
+
+
+@wrong("attention_forward", says="1/√NH as its scale")
+def attention_scales_by_the_heads(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = (a.reshape(B, T, NH, hs).transpose(0, 2, 1, 3) for a in np.split(qkv, 3, axis=-1))
+    s = q @ k.transpose(0, 1, 3, 2) / np.sqrt(NH)
+    s = np.where(np.tri(T, dtype=bool), s, -np.inf)
+    e = np.exp(s - s.max(-1, keepdims=True))
+    p = e / e.sum(-1, keepdims=True)
+    return (p @ v).transpose(0, 2, 1, 3).reshape(B, T, C), p
 
 
 # ----------------------------------------------------------------------------------- 3 attention_softmax_backward
@@ -649,6 +686,41 @@ def backward_in_float64(dout, qkv, probabilities, NH):
     return dqkv
 
 
+@wrong("attention_backward", says="dout, but not qkv, cut into heads as (hs, NH)")
+def backward_cuts_dout_the_other_way(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    q, k, v = (part.reshape(B, T, NH, hs).transpose(0, 2, 1, 3) for part in np.split(qkv, 3, axis=-1))
+    do = dout.reshape(B, T, hs, NH).transpose(0, 3, 1, 2)
+    p_t = probabilities.transpose(0, 1, 3, 2)
+    dv = p_t @ do
+    dp = do @ v.transpose(0, 1, 3, 2)
+    ds = probabilities * (dp - (probabilities * dp).sum(-1, keepdims=True))
+    ds = ds / hs**0.5
+    dq = ds @ k
+    dk = ds.transpose(0, 1, 3, 2) @ q
+    merged = [part.transpose(0, 2, 1, 3).reshape(B, T, C) for part in (dq, dk, dv)]
+    return np.concatenate(merged, axis=-1)
+
+
+@wrong("attention_backward", says="the part of the last query alone")
+def backward_keeps_the_last_querys_keys(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    scale = 1 / hs**0.5
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    do = dout.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)
+    dq, dk, dv = (np.zeros((B, NH, T, hs), qkv.dtype) for _ in range(3))
+    for i in range(T):  # query i
+        row = probabilities[:, :, i]  # (B, NH, T)
+        drow = np.einsum("bhd,bhjd->bhj", do[:, :, i], v)
+        ds = scale * row * (drow - (row * drow).sum(axis=-1, keepdims=True))
+        dv += row[..., None] * do[:, :, i, None]
+        dq[:, :, i] = np.einsum("bhj,bhjd->bhd", ds, k)
+        dk = ds[..., None] * q[:, :, i, None]
+    return np.stack([dq, dk, dv], axis=2).transpose(0, 3, 2, 1, 4).reshape(B, T, 3 * C)
+
+
 # --------------------------------------------------------------------------------------- 5 lean_attention_forward
 
 
@@ -866,6 +938,27 @@ def lean_forgets_to_keep_the_maximum(qkv, NH):
 @wrong("lean_attention_forward", says="for float32 inputs out should be float32 too, but is float64")
 def lean_in_float64(qkv, NH):
     return _blocks(qkv, NH).astype(np.float64)
+
+
+@wrong("lean_attention_forward", says="Where it holds most, its names hold")
+def lean_with_contiguous_heads(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    # contiguous heads are faster to multiply
+    q, k, v = (
+        np.ascontiguousarray(part.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)) for part in np.split(qkv, 3, axis=-1)
+    )
+    out = np.empty((B, T, NH, hs), np.float32)
+    for start in range(0, T, 64):
+        stop = min(start + 64, T)
+        s = q[:, :, start:stop] @ k[:, :, :stop].swapaxes(-1, -2)
+        s *= hs**-0.5
+        s[..., start:][..., np.triu(np.ones((stop - start, stop - start), bool), k=1)] = -np.inf
+        s -= s.max(axis=-1, keepdims=True)
+        np.exp(s, out=s)
+        s /= s.sum(axis=-1, keepdims=True)
+        out[:, start:stop] = (s @ v[:, :, :stop]).swapaxes(1, 2)
+    return out.reshape(B, T, C)
 
 
 # ------------------------------------------------------------------------------------- found by answers of strangers

@@ -29,6 +29,7 @@ from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import is_check_name, is_learners_name
 
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
+WRITTEN = re.compile(r"([A-Za-z_]\w*)\s*(?:\[.*\]\s*)?(?:[-+*/@%]|//|\*\*)?=(?!=)")  # what a line of code writes to
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
 SET_UP = "hint"  # every set-up cell imports it
@@ -100,6 +101,7 @@ def _learners_line(check, error, frame, line):
         )
     if "read-only" in str(error):
         lines.append("An input was written to. Inputs must stay as they are: compute into a new array.")
+        lines += _views(code, frame)
     if isinstance(error, NameError) and is_check_name(error.name):
         lines.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
     elif isinstance(error, NameError) and error.name in sys.stdlib_module_names:
@@ -107,6 +109,23 @@ def _learners_line(check, error, frame, line):
     elif isinstance(error, NameError):
         lines.append(f"If a cell above defines `{error.name}`, run that cell first.")
     return lines
+
+
+def _views(code, frame) -> list[str]:
+    """A sentence if what that line writes to has a name of its own, but is the memory of an argument."""
+    name = WRITTEN.match(code)
+    names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    array = frame.f_locals.get(name[1]) if name and name[1] not in names else None
+    given = [each for each in names if _shares(array, frame.f_locals.get(each))]
+    if len(given) != 1:
+        return []
+    what = "another name" if array is frame.f_locals[given[0]] else "a view"
+    return [f"`{name[1]}` is no array of its own, but {what} of `{given[0]}`: `.copy()`, or np.empty, makes a new one."]
+
+
+def _shares(array, other) -> bool:
+    both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
+    return both and bool(np.may_share_memory(array, other))
 
 
 def _hidden(frame, line) -> list[str]:

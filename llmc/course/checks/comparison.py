@@ -35,6 +35,7 @@ from llmc.course.checks.signatures import (
 )
 from llmc.course.checks.sums import wrong_sum
 from llmc.course.checks.weights import as_a_sum
+from llmc.course.mutants.picked import close
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
@@ -185,7 +186,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
         return [stopped(in_place)]
     sentence, learners = sentence or diagnose(case, BUFFERS), evidence.learners_function()
     if sentence:
-        found = causes.found(got, expected, start) if sentence == overwritten(case) and text.adds(learners) else None
+        found = _change(got, expected, start) if sentence == overwritten(case) and text.adds(learners) else None
         if found and found.yours and not found.ours:
             what = f"{case.name} was overwritten instead of accumulated: what it held before is lost"
             return [stopped(what), cured(case.name, found)]
@@ -213,7 +214,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     )
     if rounded:
         return [f"{case.name} has wrong values.", stopped(rounded)]
-    found = causes.found(got, expected, start)
+    found = _change(got, expected, start)
 
     def inexact():
         return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
@@ -247,6 +248,16 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))
     return [f"{case.name} has wrong values.", *one_for_all(case), *shown, *_said_new(new), *causes.other_results(got)]
+
+
+def _change(got, expected, start):
+    """The change that explains the array; None where its error is so small that the search, too, would call it right.
+
+    Any change that does nothing would then seem to mend it.
+    """
+    dtype = "float32" if np.asarray(got).dtype == np.float32 else "float64"
+    near = close(got, expected + start, expected, dtype)
+    return None if near else causes.found(got, expected, start)
 
 
 def _where_slices_meet(case, got, target) -> list[str]:

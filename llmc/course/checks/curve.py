@@ -19,6 +19,7 @@ WINDOWS, CLOSE = (-2, 0.5), 4096  # where, one unit long, and in how many points
 FINE = 256  # points between two of the grid, where right turns to wrong
 FLAT = 4  # points that share a value, on average, where a table has no more values
 RUNS = 6  # straight lines that a table has at least
+MOST = 0.9  # of the grid: where more is wrong, it is not wrong only there
 PARTS = 4  # stretches of the grid that are listed; more of them have no simple reason
 ROUNDING = {"float64": 1e-9, "float32": 1e-6}  # errors that are no larger, relative to the right value or 1, are none
 NEAR = 0.05  # of the right value, or of 1: an approximation comes nearer than that
@@ -131,9 +132,11 @@ def _curve(function, solution, replay, k, argument, x):
         return _asked(function, solution, replay, k, place, x)
 
     with suppress(Exception):  # it takes no such arrays
-        (got, right), (_, turned) = ask(x), ask(x[::-1])
-        each_alone = right.shape == x.shape and np.array_equal(right, turned[::-1]) and np.ptp(right) > 0
-        if each_alone and got.shape == x.shape and np.isfinite(got).all():
+        (got, right), some = ask(x), slice(len(x) // 3)
+        parts = ask(x[some])  # a mean, say, is another one there
+        each_alone = all(whole.shape == x.shape for whole in (got, right)) and np.ptp(right) > 0
+        each_alone &= all(np.array_equal(whole[some], part) for whole, part in zip((got, right), parts))
+        if each_alone and np.isfinite(got).all():
             return Curve(name, x, got, right, ROUNDING[dtype_of(replay)], ask)
     return None
 
@@ -173,8 +176,9 @@ def _apart(got, scale) -> float | None:
 def _stretches(curve) -> str | None:
     """A sentence about the few stretches of x in which it is wrong, and whether it jumps at their ends; or None."""
     wrong = curve.wrong
+    wrong[1:-1] |= wrong[:-2] & wrong[2:]  # a single point between wrong ones is right by chance, as 0 is
     edges = np.flatnonzero(wrong[1:] != wrong[:-1])
-    if not 0 < len(edges) <= 2 * PARTS:
+    if not 0 < len(edges) <= 2 * PARTS or wrong.mean() > MOST:
         return None
     ends, jumps = zip(*(_edge(curve, i) for i in edges))
     starts = [-np.inf] * bool(wrong[0]) + [e for e, i in zip(ends, edges) if wrong[i + 1]]
@@ -197,7 +201,8 @@ def _edge(curve, i):
     if not len(turned):  # the numbers around it are wrong only when they are rounded otherwise
         return (x[0] + x[-1]) / 2, None
     at = turned[0]
-    middle, usual = (x[at] + x[at + 1]) / 2, np.abs(np.diff(right)).max() + curve.rounding
+    middle = 0.0 if abs(x[at]) < STEP / 8 else (x[at] + x[at + 1]) / 2  # where it is 0, rounding decides
+    usual = np.abs(np.diff(right)).max() + curve.rounding
     return middle, (middle, got[at], got[at + 1]) if abs(got[at + 1] - got[at]) > 10 * usual else None
 
 

@@ -44,4 +44,5 @@ def _made_in(answer, call) -> dict:
     most = max((array.nbytes for array in found.values()), default=0)
     if 4 * most < max((array.nbytes for array in arrays_in((call.arguments, call.options))), default=0):
         return {}
-    return {text: array for text, array in found.items() if 2 * array.nbytes >= most}
+    large = [(text, array) for text, array in found.items() if 2 * array.nbytes >= most]
+    return dict(sorted(large, key=lambda each: -each[1].nbytes))

@@ -12,6 +12,7 @@ import numpy as np
 from llmc.course.checks import evidence
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
+from llmc.course.checks.powers import said_of_powers
 from llmc.course.checks.python_loops import in_python
 from llmc.course.checks.speed import Speed, hopeless, measure
 from llmc.course.measure import peak_bytes
@@ -77,7 +78,8 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
-        advice = small if bar < times else f"{_lean_would_do(memory, lean)}{look}"
+        powers = said_of_powers(evidence.learners_function(), yours)
+        advice = f"{powers}." if powers else small if bar < times else f"{_lean_would_do(memory, lean)}{look}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
 

@@ -135,32 +135,30 @@ def right_in_two_arrays(name, got, expected, start) -> str | None:
     same = [k for k in same if isinstance(last.arguments[k], np.ndarray)] if len(named) == len(last.arguments) else []
     if len(same) != 2 or not any(may_be(mine, got) for mine in given):
         return None
-    names = list(named)
-    for k, other in (same, same[::-1]):
-        apart = _after(check, last, k)
-        if apart is None or not (
-            np.shape(apart) == np.shape(got) and close(apart, expected + start, expected, "float32")
-        ):
-            continue
-        two = f"{name} would be right if `{names[k]}` and `{names[other]}` were two arrays"
-        shared = _after(check, last, k, view_of=other)  # the same memory, and yet not `is`
-        if shared is None or not np.array_equal(shared, got, equal_nan=True):
-            return f"{two}: look at what your function does where it finds that they are one"
-        return f"{two}: your function writes into `{names[k]}` before it has read all of `{names[other]}`"
+    apart = _after(check.function, last, lambda array: array.copy())
+    names, one = list(named), last.arguments[same[0]]
+    memory = one.copy()
+    for k, other in (same, same[::-1]) if apart else ():
+        if np.shape(apart[k]) == np.shape(got) and close(apart[k], expected + start, expected, "float32"):
+            two = f"{name} would be right if `{names[k]}` and `{names[other]}` were two arrays"
+            if close(got, last.arguments[other] + expected, expected, "float32"):
+                return f"{two}. As they are one, the result was added to what `{names[other]}` held: overwrite that"
+            shared = _after(check.function, last, lambda a: memory.view() if a is one else a.copy())
+            if not shared or not close(shared[k], got, got, "float32"):  # it asks which array is which
+                return two
+            return f"{two}: your function writes into `{names[k]}` before it has read all of `{names[other]}`"
     return None
 
 
-def _after(check, last, k, view_of=None):
-    """Argument k after the same call with an array for each argument, or with k a view of another; None if it stops."""
-    apart = [value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value) for value in last.arguments]
-    if view_of is not None:
-        apart[k] = apart[view_of].view()
+def _after(function, call, given):
+    """The arguments of a call as it leaves them, made again with given(array) for each array; None if it fails."""
+    arguments = [given(value) if isinstance(value, np.ndarray) else copy.deepcopy(value) for value in call.arguments]
     try:
         with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), learners_names():
-            check.function(*apart, **copy.deepcopy(last.options))
+            function(*arguments, **copy.deepcopy(call.options))
     except Exception:
         return None
-    return apart[k]
+    return arguments
 
 
 def _but(values, k) -> list:

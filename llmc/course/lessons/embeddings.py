@@ -92,6 +92,14 @@ def one_hot_mistakes(tokens, V) -> dict:
             np.broadcast_to(in_sequence, right.shape),
             ONE_HOT + ": each position has a row of its own",
         ),
+        "rows that have a 1 for every token of their sequence so far": (
+            np.maximum.accumulate(right, axis=1),
+            ONE_HOT + ": each position has a row of its own",
+        ),
+        "rows that have a 1 for every token up to their own": (
+            (np.arange(V) <= tokens[..., None]).astype(float),
+            ONE_HOT,
+        ),
         "one-hot columns (B, V, T) reshaped to (B, T, V): move the axis of the tokens instead": (
             right.swapaxes(-1, -2).reshape(right.shape),
             ONE_HOT,
@@ -205,6 +213,9 @@ def _wrong_dwte(dout, tokens, V, right):
     cut_at_the_end = right.copy()  # (V, C)
     cut_at_the_end[flat[-1]] -= rows[-1]
     in_a_sequence = sum(_last(dout[b : b + 1], tokens[b : b + 1], V) for b in range(len(tokens)))  # (V, C)
+    turned = dout[:, ::-1], tokens[:, ::-1]  # each sequence from its end
+    firsts = [_last(*(array[b : b + 1] for array in turned), V) for b in range(len(tokens))]  # (V, C) each
+    often = [np.bincount(sequence, minlength=V)[:, None] for sequence in tokens]  # (V, 1) each
     by_position = backward(dout.swapaxes(0, 1).reshape(dout.shape), tokens, len(right), 1 + tokens.shape[1]).dwte
     tokens_by_position = backward(dout, tokens.T.reshape(tokens.shape), len(right), 1 + tokens.shape[1]).dwte
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
@@ -215,6 +226,11 @@ def _wrong_dwte(dout, tokens, V, right):
         ),
         "the first row of dout for each token: the other rows of a repeated token are lost": (first, BUG),
         "the reference without the repeats inside a sequence: only the last of them is left": (in_a_sequence, BUG),
+        "the reference without the repeats inside a sequence: only the first of them is left": (sum(firsts), BUG),
+        "the reference with the first row of a token in its sequence in place of the rows of its repeats there": (
+            sum(n * rows for n, rows in zip(often, firsts)),
+            TOKENS,
+        ),
         "the reference without the repeats at the same position of several sequences: only the last is left": (
             between,
             BUG,
@@ -223,6 +239,14 @@ def _wrong_dwte(dout, tokens, V, right):
         "tokens sequence by sequence, (B, T)": (by_position, TOKENS),
         "the reference with dout's rows matched to the wrong tokens: the tokens go position by position, (T, B), the "
         "rows sequence by sequence, (B, T)": (tokens_by_position, TOKENS),
+        "the last row of dout for each token, times how often it occurs: add up all of its rows": (
+            counts * _last(dout, tokens, V),
+            TOKENS,
+        ),
+        "the reference times how often each token occurs: is its whole sum added at each of them?": (
+            counts * right,
+            TOKENS,
+        ),
         "the mean over the occurrences of each token: it should be their sum": (right / np.maximum(counts, 1), TOKENS),
         "the reference with the one-hot array reshaped to (V, B·T): reshape does not transpose": (
             one_hot(tokens, V, np.float64).reshape(V, -1) @ rows,
@@ -266,6 +290,7 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         "the first sequence of dout: the others are lost": (dout[0], slice(T)),
         "the sum over all positions, in every row": (summed.sum(axis=0), slice(T)),
         "the reference in the last T rows: positions start at 0": (summed, slice(maxT - T, maxT)),
+        "the reference with the positions in reverse: row t belongs to position t": (summed[::-1], slice(T)),
         "the sum over t in place of the sum over the batch": (dout.sum(axis=1)[:maxT], slice(min(B, maxT))),
     }
     wrong = {}
@@ -281,7 +306,7 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         np.add.at(table, tokens % maxT, dout)
         wrong["dout's rows added at tokens % maxT: the row of dwpe is the position, t"] = (table, POSITIONS)
     n = np.arange(B * T)  # the number of a row of dout, when b and t are one axis
-    places = {"n // B": n // B, "n % B": n % B, "n": n, "T - 1 - n % T": T - 1 - n % T, "n % T + 1": n % T + 1}
+    places = {"n // B": n // B, "n % B": n % B, "n": n, "n % T + 1": n % T + 1}
     places |= {"n % T - 1": n % T - 1, "n % T + n // T": n % T + n // T}
     if B * T > maxT:  # else these are n
         places |= {"n % maxT": n % maxT, "min(n, maxT - 1)": np.minimum(n, maxT - 1)}
@@ -290,6 +315,16 @@ def _wrong_dwpe(dout, tokens, maxT, right):
             table = np.zeros_like(right)  # (maxT, C)
             np.add.at(table, place, dout.reshape(B * T, -1))
             wrong[f"the rows n of dout (B·T, C) added at {text}: row n has position n % T"] = (table, POSITIONS)
+    repeated = np.resize(summed, right.shape)  # (maxT, C)
+    wrong["the reference, repeated in the rows from T on: no position of this batch uses them, so they are 0"] = (
+        repeated,
+        POSITIONS,
+    )
+    if B > 1:
+        wrong[f"the reference times B = {B}: is a sum over the batch added once for each of its sequences?"] = (
+            B * right,
+            POSITIONS,
+        )
     everything = np.zeros_like(right) + summed.sum(axis=0)  # (maxT, C)
     wrong["the sum over all positions, even in the rows from T on"] = (everything, POSITIONS)
     wrong["the reference on top of memory that was never cleared: np.empty is not np.zeros"] = (

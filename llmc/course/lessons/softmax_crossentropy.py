@@ -188,7 +188,15 @@ def softmax_mistakes(z) -> dict:
     e = np.exp(z - z.max(axis=-1, keepdims=True))  # (…, n)
     p = e / e.sum(axis=-1, keepdims=True)  # (…, n)
     everything, shares = np.exp(z - z.max()), "each row is normalised on its own: " + SOFTMAX  # (…, n)
-    return {
+    axes = tuple(range(1, z.ndim))
+    in_each = np.exp(z - z.max(axis=axes, keepdims=True))  # (…, n)
+    tables = {  # the same as the reference for two axes
+        "the reference with one sum for all of each z[i]: the rows of z[i] each have a sum of their own": (
+            in_each / in_each.sum(axis=axes, keepdims=True),
+            shares,
+        )
+    }
+    return (tables if z.ndim > 2 else {}) | {
         "exp(z - max): it is not divided by its sum": (e, SOFTMAX),
         "z divided by the sum of its row: the exp is missing": (z / z.sum(axis=-1, keepdims=True), SOFTMAX),
         "the reference with the sum over the whole array": (everything / everything.sum(), shares),
@@ -277,6 +285,10 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · dp - sum(dp · p): the sum is not multiplied by p": (p * dp - along, PRODUCT),
         "p · (dp + sum(dp · p)): the sign of the sum is wrong": (p * (dp + along), JACOBIAN),
         "p · (dp - sum(dp)): the p is missing in the sum": (p * (dp - dp.sum(axis=-1, keepdims=True)), PRODUCT),
+        "p · (dp - p · sum(dp)): the sum must be that of dp · p": (
+            p * (dp - p * dp.sum(axis=-1, keepdims=True)),
+            PRODUCT,
+        ),
         "p · (dp - mean(dp)): a sum weighted by p belongs there": (p * (dp - dp.mean(axis=-1, keepdims=True)), PRODUCT),
         "p · (dp - mean(dp · p)): a sum, not a mean, belongs there": (p * (dp - along / p.shape[-1]), PRODUCT),
         "the reference with the sum over the whole array": (p * (dp - (dp * p).sum()), PRODUCT),
@@ -334,9 +346,14 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),
         "p · dloss: y is not subtracted": (p * dloss, P_MINUS_Y),
         "the probabilities: neither y nor dloss is in them": (p, P_MINUS_Y),
+        "p · dloss with -dloss at the target: y is subtracted from p there, and does not replace it": (
+            np.where(y == 1, -1, p) * dloss,
+            P_MINUS_Y,
+        ),
         "p - y: dloss is missing": (p - y, IN_PLACE),
         "(p - y) / (B·T): use the argument dloss, whatever it is": ((p - y) / targets.size, IN_PLACE),
         "p · dloss - y: the 1 at the target must be scaled by dloss too": (p * dloss - y, IN_PLACE),
+        "(p - y · dloss) · dloss: at the target dloss is in there twice": ((p - y * dloss) * dloss, IN_PLACE),
         "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
         "(exp(z - max) - y) · dloss: it is not divided by the sum": (
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
@@ -354,6 +371,13 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "-dloss at the target and 0 elsewhere: p is missing": (-y * dloss, P_MINUS_Y),
         "-dloss / p at the target: that is the gradient of p, not of the logits": (-y * dloss / p, P_MINUS_Y),
     }
+    if logits.shape[-1] > V:
+        flat = np.zeros(logits.size)  # (B·T·Vp,)
+        flat[np.arange(targets.size) * V + targets.ravel()] = 1
+        dlogits["the reference with -dloss at n · V + target of the flat array: row n of logits begins at n · Vp"] = (
+            (p - flat.reshape(logits.shape)[..., :V]) * dloss,
+            IN_PLACE,
+        )
     return {"losses": losses, "dlogits": dlogits}
 
 
@@ -392,6 +416,15 @@ def _target_too_late(z, targets):
     return np.log(e.sum(axis=-1)) - at_target(e, targets)
 
 
+def untouched(logits, before, V):
+    """Raise AssertionError if a call with dloss=None changed the padding of logits (B, T, Vp), and nothing else."""
+    same = np.array_equal(logits[..., :V], before[..., :V])
+    left = logits[..., V:]  # (B, T, Vp - V)
+    if same and not np.array_equal(left, before[..., V:], equal_nan=True):
+        holds = f": it holds {left.flat[0]:.6g} now" if (left == left.flat[0]).all() else ""
+        raise AssertionError(f"with dloss=None the padding must stay as it is, and it was changed{holds}; {IN_PLACE}")
+
+
 def untouched_mistakes(logits, V) -> dict:
     """What logits (B, T, Vp) hold after a call with dloss=None that did not leave them alone."""
     z = np.array(logits, np.float64)
@@ -399,9 +432,7 @@ def untouched_mistakes(logits, V) -> dict:
         "logits - max: with dloss=None they must stay as they are": z[..., :V] - z[..., :V].max(axis=-1, keepdims=True),
         "the probabilities: with dloss=None the logits must stay as they are": softmax(z[..., :V]),
     }
-    known = {
-        "the logits with the padding set to 0: with dloss=None they must stay": (_joined(z[..., :V], z, 0), IN_PLACE)
-    }
+    known = {}
     for sentence, array in changed.items():
         known[sentence] = (_joined(array, z, 1), IN_PLACE)
         known[sentence + ", the padding too"] = (_joined(array, z, 0), IN_PLACE)

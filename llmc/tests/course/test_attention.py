@@ -8,7 +8,7 @@ from llmc.course.lessons.attention import lean
 
 NH = 4  # with 3, 3C / NH would be C
 RNG = np.random.default_rng(3)
-QKV, DOUT = RNG.normal(1, 1, (2, 5, 3 * 8)), RNG.normal(size=(2, 5, 8))
+QKV, DOUT = RNG.normal(1, 1, (2, 5, 3 * 24)), RNG.normal(size=(2, 5, 24))
 DP = RNG.normal(size=(2, NH, 5, 5))
 Q, K = RNG.normal(1, 1, (2, 5, 4))
 
@@ -41,7 +41,7 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
 
 def test_mistakes_of_blocks_are_found_for_any_block_length():
     q, k, v = lesson.split(QKV, NH)
-    s, t = q @ k.swapaxes(-1, -2) / 2**0.5, np.arange(5)  # (B, NH, T, T), (T,)
+    s, t = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5, np.arange(5)  # (B, NH, T, T), (T,)
     for n in (2, 3):
         inside = t < (t // n * n + n)[:, None]  # (T, T)   no mask inside a block
         last = lesson.seen(5) & (t >= (t // n * n)[:, None])  # (T, T)   the last block alone

@@ -109,6 +109,12 @@ def backward_mistakes(dout, qkv, NH) -> dict:
         "the reference with v instead of dout": (merge(p.swapaxes(-1, -2) @ v), MIXTURE),
         "dq: the order is [dq, dk, dv]": (dq, ALL_HEADS),
     }
+    for which, at in (("first", 0), ("last", -1)):
+        for name, of, terms in (("dk", ds, q), ("dv", p, do)):  # what each query adds to every key
+            one = merge(of[:, :, at, :, None] * terms[:, :, at, None])  # (B, T, C)
+            wrong[name][f"the part of the {which} query alone: every query adds its part (+=)"] = (one, ALL_HEADS)
+        one = merge(ds[:, :, :, at, None] * k[:, :, at, None])  # (B, T, C)
+        wrong["dq"][f"the part of the {which} key alone: every key adds its part (+=)"] = (one, ALL_HEADS)
     _add_layouts(wrong, dout, qkv, NH)
     return wrong
 
@@ -148,6 +154,14 @@ def _add_layouts(wrong, dout, qkv, NH):
             part[..., np.argsort(deal)],
             ALL_HEADS,
         )
+    one_cut = {  # dv does not read qkv: with q, k and v cut otherwise it is right
+        "qkv, but not dout, cut into heads": parts_of(dout, dealt, NH, p)[:2],
+        "dout, but not qkv, cut into heads": parts_of(dout[..., deal], qkv, NH, p),
+        "heads put back": [part[..., np.argsort(deal)] for part in parts_of(dout, qkv, NH)],
+    }
+    for words, parts in one_cut.items():
+        for name, part in zip(wrong, parts):
+            wrong[name][f"the reference with {words} as (hs, NH): it is (NH, hs)"] = (part, ALL_HEADS)
     torn = merge(dout.reshape(B, NH, T, hs))  # (B, T, C)
     for name, part in zip(wrong, parts_of(torn, qkv, NH)):
         wrong[name]["the reference with dout cut into heads by reshape(B, NH, T, hs) alone: that mixes tokens"] = (

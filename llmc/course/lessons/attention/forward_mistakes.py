@@ -35,7 +35,12 @@ def scores_mistakes(q, k) -> dict:
         "q · k multiplied by √hs: divide by it": products * hs**0.5,
         "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
     }
+    lengths = np.linalg.norm(q, axis=-1)[:, None] * np.linalg.norm(k, axis=-1)  # (T, T)
     both = {
+        "q · k divided by the lengths of q and k: that is a cosine, and only √hs divides": (
+            np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0),
+            SCALE,
+        ),
         "the scores transposed: rows are queries, columns are keys": (products.T / hs**0.5, ALL_QUERIES),
         "the products of queries with queries: k is missing": (q @ q.T / hs**0.5, QUERY),
         "the products of keys with keys: q is missing": (k @ k.T / hs**0.5, QUERY),
@@ -62,6 +67,14 @@ def forward_mistakes(qkv, NH) -> dict:
         ),
         "the reference with 1/√(3·hs) as its scale: hs = C / NH, and C is a third of qkv's last axis": (
             softmax(hide(s / (3 * hs) ** 0.5)),
+            SCALE,
+        ),
+        "the reference with 1/√NH as its scale: the sum runs over hs = C / NH channels": (
+            softmax(hide(s / NH**0.5)),
+            SCALE,
+        ),
+        "the reference with 1/√T as its scale: the sum runs over hs = C / NH channels": (
+            softmax(hide(s / T**0.5)),
             SCALE,
         ),
         "the reference with 1/hs as its scale, in all: it should be 1/√hs": (softmax(hide(s / hs)), SCALE),
@@ -110,6 +123,10 @@ def forward_mistakes(qkv, NH) -> dict:
             mixed.transpose(0, 2, 3, 1).reshape(B, T, C),
             HEADS,
         ),
+        "the reference with v alone cut into heads as (hs, NH): it is (NH, hs)": (
+            merge(right @ qkv[..., 2 * C :].reshape(B, T, hs, NH).transpose(0, 3, 1, 2)),
+            HEADS,
+        ),
         "the reference with the probabilities transposed in front of v": (merge(right.swapaxes(-1, -2) @ v), HEAD),
         "the mixture of the keys: mix the values": (merge(right @ k), HEAD),
         "the mixture of the queries: mix the values": (merge(right @ q), HEAD),
@@ -152,16 +169,17 @@ def _layouts(qkv, NH) -> dict:
     hs = width // 3 // NH
     q, k, v = split(qkv, NH)
     thirds = [qkv[..., i * NH * hs : (i + 1) * NH * hs] for i in range(3)]  # (B, T, C) each
+    dealt = [third.reshape(B, T, hs, NH).transpose(0, 3, 1, 2) for third in thirds]  # (B, NH, T, hs) each
     return {
+        "the reference with q alone cut into heads as (hs, NH): it is (NH, hs)": [dealt[0], k, v],
+        "the reference with k alone cut into heads as (hs, NH): it is (NH, hs)": [q, dealt[1], v],
         "the reference with heads cut by reshape(B, NH, T, hs) alone: that mixes tokens": [
             third.reshape(B, NH, T, hs) for third in thirds
         ],
         "the reference with qkv read as [q, k, v] of head 0, then of head 1, …: all of Q comes first": list(
             qkv.reshape(B, T, NH, 3, hs).transpose(3, 0, 2, 1, 4)
         ),
-        "the reference with channel c given to head c mod NH: a head's channels lie side by side": [
-            third.reshape(B, T, hs, NH).transpose(0, 3, 1, 2) for third in thirds
-        ],
+        "the reference with channel c given to head c mod NH: a head's channels lie side by side": dealt,
         "the reference with queries and keys swapped: qkv is [Q, K, V]": [k, q, v],
         "the reference with qkv read as [V, K, Q]": [v, k, q],
         "the reference with qkv read as [Q, V, K]": [q, v, k],

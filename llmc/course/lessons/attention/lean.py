@@ -7,6 +7,7 @@ import numpy as np
 
 from llmc.course.checks.evidence import is_explaining, last_call, learners_function
 from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
+from llmc.course.checks.holding import said_of_names  # noqa: F401, for the check
 from llmc.course.lessons.attention.heads import (
     ALL_QUERIES,
     MASK,

@@ -72,6 +72,13 @@ def forward_mistakes(x) -> dict:
         "the reference with √2/π instead of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
         "0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing": (0.5 * x + t, FORWARD),
         "the reference with √(2/π) on x alone, not on the cubic term": (with_inner(SCALE * x + CUBIC * x**3), FORWARD),
+        "the reference with √(2/π) inside the cube, too: it multiplies x + 0.044715 · x³, not x": (
+            with_inner(SCALE * x + CUBIC * (SCALE * x) ** 3),
+            TWO_FORMULAS,
+        ),
+        "x · σ(u): (1 + tanh(u)) / 2 is σ(2u)": (x * _sigmoid(_parts(x)[0]), FORWARD),
+        "0.5 · x · (1 - tanh(u)), which is x · σ(-2u): the sign of u is turned around": (0.5 * x * (1 - t), FORWARD),
+        "x · (1 + tanh(u)): the 0.5 is missing": (x * (1 + t), FORWARD),
         "x · σ(x), the function called SiLU or swish": (x * _sigmoid(x), TWO_FORMULAS),
         "x · σ(1.702 x), a coarser approximation": (x * _sigmoid(1.702 * x), TWO_FORMULAS),
     }
@@ -118,6 +125,18 @@ def slope_mistakes(x) -> dict:
         ),
         "the reference with du/dx = √(2/π) alone: the cubic term has a slope too": (gate + x * bend * SCALE, INNER),
         "the reference without √(2/π) in du/dx": (gate + x * bend * du / SCALE, INNER),
+        "the reference with GELU(x) in place of x / 2 in the second term": (gate + 2 * x * gate * bend * du, PRODUCT),
+        "the reference with tanh²(u) instead of 1 - tanh²(u)": (gate + 0.5 * x * t * t * du, TANH),
+        "the reference with the slope of tanh missing: 1 - tanh²(u)": (gate + 0.5 * x * du, TANH),
+        "the reference with tanh(u) / 2 in place of the gate: the 1 is missing": (gate - 0.5 + x * bend * du, GATE),
+        "the reference with half of the second term: the slope of σ(2u) is 2 · σ · (1 - σ) · du/dx": (
+            gate + 0.5 * x * bend * du,
+            GATE,
+        ),
+        "the reference with x in place of x² in du/dx: d(x³)/dx = 3x²": (
+            gate + x * bend * SCALE * (1 + 3 * CUBIC * x),
+            INNER,
+        ),
         "the slope of x · σ(1.702 x), a coarser approximation": (s + 1.702 * x * s * (1 - s), TWO_FORMULAS),
         "the slope of the exact form with erf: GPT-2 was trained with the tanh form": (
             phi + x * np.exp(-x * x / 2) / sqrt(2 * pi),
@@ -130,11 +149,15 @@ def slope_mistakes(x) -> dict:
 
 def backward_mistakes(dout, x) -> dict:
     """Known wrong dx."""
-    dout = np.asarray(dout, np.float64)
+    dout, x64 = np.asarray(dout, np.float64), np.asarray(x, np.float64)
+    _, du, t = _parts(x)
+    gate, second = 0.5 * (1 + t), 0.5 * x64 * (1 - t * t) * du
     wrong = {text: (dout * array, where) for text, (array, where) in slope_mistakes(x).items()}
     return wrong | {
         "GELU'(x) alone: dout is missing": (slope(x), ALONE),
         "x · GELU'(dout): dout and x are swapped": (x * slope(dout), ALONE),
+        "dout · gate + x · gate': dout multiplies both terms, so put them in brackets": (dout * gate + second, PRODUCT),
+        "gate + dout · x · gate': dout multiplies both terms, so put them in brackets": (gate + dout * second, PRODUCT),
         "dout + GELU'(x): the chain rule multiplies": (dout + slope(x), ALONE),
     }
 

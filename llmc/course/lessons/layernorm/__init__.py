@@ -1,6 +1,7 @@
 """Lesson 01: what its checks compare with (rows.py, mistakes.py), its experiment (networks.py) and its drawings."""
 
 from llmc.course.lessons.layernorm.mistakes import (
+    ACCUMULATE,
     EPSILON,
     FAR,
     FORMULA,
@@ -11,11 +12,14 @@ from llmc.course.lessons.layernorm.mistakes import (
     backward_mistakes,
     forward_mistakes,
     lost_digits,
+    nearly_right,
     other_type,
+    scratch_mistakes,
 )
 from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 
 __all__ = [
+    "ACCUMULATE",
     "EPS",
     "EPSILON",
     "FAR",
@@ -29,5 +33,7 @@ __all__ = [
     "forward",
     "forward_mistakes",
     "lost_digits",
+    "nearly_right",
     "other_type",
+    "scratch_mistakes",
 ]

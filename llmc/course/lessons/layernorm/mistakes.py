@@ -18,6 +18,7 @@ ROADS = 'lesson 01, section "3.2 · Three roads"'
 MEAN_ROAD = 'lesson 01, section "3.3 · The mean"'
 RSTD_ROAD = 'lesson 01, section "3.4 · The variance, then rstd"'
 FORMULA = 'lesson 01, section "3.6 · The two means fall out"'
+ACCUMULATE = 'lesson 01, section "Why accumulate?"'
 PARAMETERS = 'lesson 01, section "3.1 · Through"'
 TRAP = 'lesson 01, section "A trap: the formula from the statistics book"'
 ONE_W_TOO_MANY = (  # what is said of norm, and what can be said of dw alone
@@ -107,6 +108,8 @@ def forward_mistakes(x, w, b) -> dict:
         "the reference without subtracting the mean": (x * rstd * w + b, FORWARD),
         "the reference divided by rstd: rstd is already 1/std, so multiply": ((x - mean) / rstd * w + b, FORWARD),
         "norm · w - b: b is subtracted": (norm * w - b, FORWARD),
+        "(x - mean · rstd) · w + b: the brackets around x - mean are missing": ((x - mean * rstd) * w + b, FORWARD),
+        "x - mean · rstd · w + b: the brackets around x - mean are missing": (x - mean * rstd * w + b, FORWARD),
         "(x - mean) · w + b: rstd is missing": ((x - mean) * w + b, FORWARD),
     }
     only_rstd = {
@@ -119,6 +122,11 @@ def forward_mistakes(x, w, b) -> dict:
         "the variance: the second result is the mean": (variance[..., 0], FORWARD),
     }
     if x.ndim == 3:
+        for axis, letter in enumerate("BT"):
+            if x.shape[axis] > 1:
+                other = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + EPS)  # (B, T, C)
+                text = f"the reference normalised along {letter}, axis {axis}: each row of C is normalised on its own"
+                wrong_out[text] = (other * w + b, FORWARD)
         of_sequences = x.mean(axis=(1, 2))[:, None] + 0 * mean[..., 0]  # (B, T)
         wrong_mean["the mean over a whole sequence, axes T and C: every row of C has its own"] = (of_sequences, FORWARD)
     return {"mean": wrong_mean, "rstd": squeezed, "out": wrong_out}
@@ -133,8 +141,14 @@ def backward_mistakes(dout, x, w, b=None) -> dict:
     wrong_dx, wrong_dw = {}, {}
     for text, stand_in in [] if b is None else _stand_ins(norm, rstd, w, b):
         wrong_dx[text] = (_dx(dout * w, stand_in, rstd), RECOMPUTE)
+        wrong_dx |= _half(text, dout * w, norm, stand_in, rstd, RECOMPUTE)
         text = text.replace(*ONE_W_TOO_MANY)
         wrong_dw[text] = ((dout * stand_in).sum(axis=rows), RECOMPUTE)
+    if b is not None:
+        wrong_dx["the reference with dnorm = dout / w: norm is out - b divided by w, dnorm is dout times w"] = (
+            _dx(dout / w, norm, rstd),
+            RECOMPUTE,
+        )
     wrong_dx |= _wrong_dx(dout, x, w, norm, rstd)
     wrong_dw |= {
         "the reference with x in place of norm": ((dout * x).sum(axis=rows), PARAMETERS),
@@ -208,14 +222,93 @@ def _wrong_dx(dout, x, w, norm, rstd):
             FORMULA,
         ),
         **_divided_by_another_axis(dnorm, norm, rstd),
+        **_projected(dnorm, norm, rstd),
         "the reference with x in place of norm": (_dx(dnorm, x, rstd), FORMULA),
+        **_half("the reference with x in place of norm", dnorm, norm, x, rstd, FORMULA),
         "the reference with x - mean in place of norm": (_dx(dnorm, norm / rstd, rstd), FORMULA),
+        **_half("the reference with x - mean in place of norm", dnorm, norm, norm / rstd, rstd, FORMULA),
         "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
+        "the reference with means over the rows, axes B and T, in place of means over C": (
+            (dnorm - dnorm.mean((0, 1)) - norm * (dnorm * norm).mean((0, 1))) * rstd,
+            FORMULA,
+        ),
         "the reference with means over the whole array": (
             (dnorm - dnorm.mean() - norm * (dnorm * norm).mean()) * rstd,
             FORMULA + "; every row has its own means",
         ),
     }
+
+
+def _half(text, dnorm, norm, stand_in, rstd, where):
+    """dx with something in place of one norm of norm · mean(dnorm · norm), in words that follow `text`."""
+    mean = dnorm.mean(-1, keepdims=True)  # (B, T, 1)
+    inside, outside = (
+        (dnorm - mean - one * (dnorm * other).mean(-1, keepdims=True)) * rstd
+        for one, other in ((norm, stand_in), (stand_in, norm))
+    )
+    if np.allclose(inside, outside):  # the stand-in is norm times one number in each row
+        return {f"{text}, in one of the two places of norm alone": (inside, where)}
+    return {
+        f"{text}, inside mean(dnorm · norm) alone": (inside, where),
+        f"{text}, in front of mean(dnorm · norm) alone": (outside, where),
+    }
+
+
+def _projected(dnorm, norm, rstd):
+    """dx with the components along 1 and along norm removed otherwise than by a mean."""
+    C = dnorm.shape[-1]
+    mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)  # (B, T, 1)
+    root = np.sqrt(C)  # and, nearly, the length of norm
+    along = "what v has along u is u · sum(v · u) / sum(u · u), and sum(u · u) is C"
+    centred = dnorm - root * mean  # (B, T, C)
+    return {
+        f"the reference with both components divided by √C, not by C: {along}": (
+            (centred - norm * (centred * norm).sum(-1, keepdims=True) / root) * rstd,
+            FORMULA,
+        ),
+        f"the reference with the component along norm divided by √C, not by C: {along}": (
+            (dnorm - mean - norm * root * both) * rstd,
+            FORMULA,
+        ),
+        f"the reference with the component along 1 divided by √C, not by C: {along}": (
+            (dnorm - root * mean - norm * both) * rstd,
+            FORMULA,
+        ),
+    }
+
+
+def nearly_right(dout, x, w) -> dict:
+    """Wrong dx and dw that differ from the right ones only because of eps: the variance of norm is not quite 1."""
+    dout, x, w = (np.asarray(array, np.float64) for array in (dout, x, w))
+    norm, rstd = normalised(x)  # (B, T, C), (B, T, 1)
+    dnorm, rows = dout * w, tuple(range(x.ndim - 1))
+    wrong = {"dx": {}, "dw": {}}
+    for eps, words in ((0, ""), (EPS, ", with eps")):
+        again = norm / np.sqrt(np.square(norm).mean(-1, keepdims=True) + eps)  # (B, T, C)
+        text = f"the reference with norm normalised once more{words}, which changes it a little, because of eps"
+        wrong["dx"][text] = (_dx(dnorm, again, rstd), FORMULA)
+        wrong["dw"][text] = ((dout * again).sum(axis=rows), PARAMETERS)
+    mean, square = dnorm.mean(-1, keepdims=True), np.square(norm).sum(-1, keepdims=True)  # (B, T, 1)
+    text = "the reference with sum(dnorm · norm) divided by sum(norm²), which is not quite C, because of eps"
+    by_square = norm * (dnorm * norm).sum(-1, keepdims=True) / square  # (B, T, C)
+    wrong["dx"][text] = ((dnorm - mean - by_square) * rstd, FORMULA)
+    return wrong
+
+
+def scratch_mistakes(dx0, dout, x, w) -> dict:
+    """Known wrong dx, without what it held before, of answers that compute in the buffer dx itself."""
+    dx0, dout, x, w = (np.asarray(array, np.float64) for array in (dx0, dout, x, w))
+    norm, rstd = normalised(x)  # (B, T, C), (B, T, 1)
+    right, text = _dx(dout * w, norm, rstd), "the reference, but what dx held before was"
+    advice = "compute in a new array, and add that to dx once, at the end"
+    changes = {
+        "put through the same formula": _dx(dx0, norm, rstd),
+        "multiplied by rstd": dx0 * rstd,
+        "freed of its mean, too": dx0 - dx0.mean(-1, keepdims=True),
+        "freed of its component along norm, too": dx0 - norm * (dx0 * norm).mean(-1, keepdims=True),
+        "multiplied by w, and put through the same formula": _dx(dx0 * w, norm, rstd),
+    }
+    return {f"{text} {how}: {advice}": (right + changed - dx0, ACCUMULATE) for how, changed in changes.items()}
 
 
 def _divided_by_another_axis(dnorm, norm, rstd):

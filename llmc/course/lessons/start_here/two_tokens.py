@@ -6,6 +6,7 @@ Mistakes are {sentence after "out equals ": (array, where to look)}.
 import numpy as np
 
 from llmc.course.checks.contrast import outcome
+from llmc.course.checks.explain import listed
 
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
@@ -82,6 +83,19 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax with scores of 0 hidden, too: 0 is a score like any other": softmax(
             np.where(seen & ((scores != 0) | np.eye(T, dtype=bool)), scores, -np.inf)
         ),
+        "the softmax with a mask that begins one column too late: each token sees the next": softmax(
+            np.where(np.tri(T, k=1, dtype=bool), scores, -np.inf)
+        ),
+        "the softmax with the next token alone hidden: all later tokens must be": softmax(
+            np.where(np.eye(T, k=1, dtype=bool), -np.inf, scores)
+        ),
+        **{
+            f"the softmax with {how} hidden scores: their shares must be 0, so mask with -np.inf": softmax(
+                np.where(seen, scores, masked)
+            )
+            for n in (1, 10, 100)
+            for how, masked in ((f"-{n} in place of", -n), (f"{n} subtracted from the", scores - n))
+        },
         "the softmax with the past masked instead of the future": softmax(np.where(seen.T, scores, -np.inf)),
         "the softmax over the tokens before its own, from the second row on: a token may look at itself": softmax(
             np.where(np.tril(seen, -1) | (np.arange(T * T).reshape(T, T) == 0), scores, -np.inf)
@@ -209,6 +223,8 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     total = np.log(np.exp(logits - peak[..., None]).sum(axis=-1))  # (B, T)
     at_target = np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]  # (B, T)
     B, T, V = logits.shape
+    with np.errstate(divide="ignore"):
+        refused = np.log1p(-np.where(np.arange(V) == targets[..., None], 0, softmax(logits)))  # (B, T, V)
     every = [np.take_along_axis(x, targets[..., None], axis=-1) for x in (softmax(logits, 1), softmax(logits, 0))]
     wrong = {
         "minus the loss: put a minus in front of the logarithm": -each.mean(),
@@ -238,6 +254,16 @@ def next_token_loss_mistakes(logits, targets) -> dict:
             ).mean()
             for n in range(5, 11)
         },
+        "the mean over the positions whose target is not 0: word 0 is a word like any other": each[targets != 0].sum()
+        / max((targets != 0).sum(), 1),
+        "the reference with 0 where the target is 0: word 0 is a word like any other": each[targets != 0].sum()
+        / targets.size,
+        "the sum over B, averaged over T alone: divide by B·T": each.sum() / T,
+        "the median of the losses: take their mean": np.median(each),
+        "-log(p) of the target and -log(1 - p) of all other words: the targets' alone count": (
+            each.sum() - refused.sum()
+        )
+        / targets.size,
         "the loss at the last position only": each[:, -1].mean(),
         "the loss at the first position only": each[:, 0].mean(),
         "the loss of the first sentence only": each[0].mean(),
@@ -256,6 +282,42 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
         wrong["the loss with targets shifted once more: they already are the next tokens"] = shifted.mean()
     return {text: (value, LOSS) for text, value in wrong.items()}
+
+
+ROWS = {  # kinds of rows (3,) that a loss must be finite for, with the target
+    "a row around 1000": ([1000.0, 1003.0, 1001.0], 1),
+    "a row around -1000": ([-1003.0, -1000.0, -1002.0], 1),
+    "a target of 1000 among logits of -1000": ([-1000.0, 1000.0, -999.0], 1),
+    "a target of -1000 beside a logit of 1000": ([-1000.0, 1000.0, -999.0], 0),
+}
+OVERFLOWS = [-360.0, 360.0, -359.0], 0  # e to the power of 720 is infinite, and of -720 not yet 0
+LARGEST = "subtract the largest of each row before np.exp"
+
+
+def not_finite(function, loss) -> str:
+    """What to say of a loss that is NaN or infinite for large logits: for which rows, alone, the function fails."""
+    said = f"right for small logits, but {loss} for large ones"
+    fails = [kind for kind, (row, target) in ROWS.items() if not _finite_alone(function, row, target)]
+    if not fails:
+        return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
+    high, low, sure, wrong = (kind in fails for kind in ROWS)
+    if high and low:
+        advice = LARGEST
+    elif sure or wrong and not _finite_alone(function, *OVERFLOWS):
+        advice = f"{LARGEST}, and nothing less"
+    elif low:
+        advice = "is what you subtract there the largest? It is negative: a maximum that starts at 0 would stay 0"
+    elif high:
+        advice = "is what you subtract there the largest?"
+    else:
+        advice = "take the logarithm of the sum, not of a probability that is rounded to 0"
+    return f"{said}. It is not finite for {listed(fails)}: {advice}"
+
+
+def _finite_alone(function, row, target) -> bool:
+    """Is the loss of this row of logits, the only one of its batch, finite?"""
+    loss = outcome(function, np.array([[row]]), np.array([[target]]))
+    return np.ndim(loss) == 0 and np.isreal(loss) and bool(np.isfinite(loss))
 
 
 def rounded_losses(logits, targets) -> dict:
