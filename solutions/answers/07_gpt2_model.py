@@ -1271,3 +1271,18 @@ def initial_drawn_again_beyond_two_deviations(name, shape, L, rng):
     while (far := np.abs(drawn) > 2 * std).any():
         drawn[far] = rng.normal(0, std, far.sum())
     return drawn.astype(np.float32)
+
+
+@wrong("block_backward", says="with x + atty in place of residual2")
+def block_without_the_projection_in_residual2(dout, x, p, a, NH):
+    g = dict.fromkeys(p)
+    residual2 = x + a["atty"]  # what went into the second half
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, residual2, p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    d_mid = dout + d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(d_mid, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return d_mid + d, g

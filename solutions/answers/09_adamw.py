@@ -1274,3 +1274,10 @@ def rates_that_take_the_other_kinds_for_wsd(step, max_lr, warmup, total, final_f
     x = 1.0 if total <= begin else min(max((step - begin) / (total - begin), 0.0), 1.0)
     left = {"cosine": (1 + np.cos(np.pi * x)) / 2, "linear": 1 - x, "constant": 1.0, "wsd": 1 - np.sqrt(x)}[kind]
     return final_fraction * max_lr + (1 - final_fraction) * max_lr * left
+
+
+@wrong("momentum_step", says="with `out=m` in it your function gives the right m")
+def momentum_that_loses_a_sum(params, grads, m, lr, beta):
+    np.multiply(m, beta, out=m)
+    np.add(m, (1 - beta) * grads)
+    np.subtract(params, lr * m, out=params)

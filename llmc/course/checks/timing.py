@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from llmc.course.checks import evidence
+from llmc.course.checks.costly import where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
 from llmc.course.checks.python_loops import in_python
@@ -77,9 +78,17 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
-        advice = small if bar < times else f"{_lean_would_do(memory, lean)}{look}"
+        cost = _cost()
+        advice = (cost or small) if bar < times else f"{_lean_would_do(memory, lean)}{cost or look}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
+
+
+def _cost() -> str | None:
+    """A sentence about what takes most of the time in the learner's function, in a smaller call; or None."""
+    check, function = evidence.looked_into(), evidence.learners_function()
+    told = where_the_time_goes(check.exercise, function, check.replays) if check else None
+    return told and f"Look first at one expression: {told}"
 
 
 def _temporaries(yours) -> int:

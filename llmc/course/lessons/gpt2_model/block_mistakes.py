@@ -34,6 +34,11 @@ BACKWARD_SWITCHES = {
         "ln2 is what came out",
         CHAIN,
     ),
+    "ln2 at atty": (
+        "the reference with x + atty in place of residual2: atty went through attprojw and attprojb first; the dict a "
+        "holds residual2",
+        CHAIN,
+    ),
     "no second": ("the reference without the straight branch of the second residual: dout itself goes on, too", FORK),
     "no straight": (
         "the reference without the straight branch of either residual: the gradient also goes on untouched",

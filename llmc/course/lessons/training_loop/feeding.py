@@ -59,6 +59,11 @@ def _targets(fed, n):
     if wrong.size == 1 and (a, b) == (n, 0):
         around = "the first token of the text, as what follows the last one. Does np.roll carry it around to the end?"
         return f"the model gets one target too many: {around}"
+    if np.array_equal(np.sort(x[y == x + 1]), np.arange(n)):
+        behind = "behind the end of the text" if x.size - wrong[0] == wrong.size else "that the text does not have"
+        count = f"the model gets {x.size} targets, and the text has {n}"
+        more = f"{wrong.size} pair{'s' * (wrong.size > 1)} of token and target {behind}"
+        return f"{count}: {more}. Is something filled up? The mean of a batch counts all that the model gets"
     some = "each" if wrong.size == x.size else f"{wrong.size} of {x.size}"
     told = f"the target of {some} of the tokens is not the next token"
     return f"{told}: at place {a} of the text it is the token of place {b}"

@@ -30,6 +30,10 @@ def wrong_choices() -> dict:
         "among equally frequent pairs you took the longest: take the one whose bytes sort first, of whatever length": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], -len(k), k))
         ),
+        "among equally frequent pairs you took the one whose printed text sorts first, as str or repr gives it: compare"
+        " the bytes themselves": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], str(k)))
+        ),
         "the pair with the largest count times length was chosen: take the one that occurs most often": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k] * len(k), k))
         ),
@@ -67,6 +71,10 @@ def _wrong_merges() -> dict:
         ),
         "after a merge the second half was used again: a a a became aa aa. Move on by two": (
             lambda words, token: [_by_ones(word, token) for word in words]
+        ),
+        "after a merge the second half stays behind the new token: a b c became ab b c. Move on by two, as"
+        " `i += 2` does in a `while` loop, but not in a `for` loop": (
+            lambda words, token: [_half_stays(word, token) for word in words]
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
@@ -215,6 +223,11 @@ def _by_ones(word, token):
         if fits and not (i + 1 < len(word) and word[i] + word[i + 1] == token):
             i += 1
     return merged
+
+
+def _half_stays(word, token):
+    """One part for each place: the token where a pair begins that makes it up, else what stands there."""
+    return [token if left + right == token and right else left for left, right in zip(word, [*word[1:], b""])]
 
 
 def _one_split(which):

@@ -1,0 +1,111 @@
+"""Which expression takes most of the time? Each is timed in a smaller call, `x ** 3` also against `x * x * x`."""
+
+import ast
+import copy
+import io
+import time
+import warnings
+from contextlib import redirect_stdout
+from dataclasses import replace
+from types import FunctionType
+
+import numpy as np
+
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.places import places
+from llmc.course.mutants.replay import Replay, arrays_in
+from llmc.course.mutants.traced import Trace
+from llmc.course.own_names import learners_names
+
+ENOUGH = 4096  # numbers of an array: with fewer, what Python does takes the time
+TURNS = 5  # of a call: other programs lengthen some of them
+MOST = 0.5  # of the time: what takes less may be what any answer needs
+CLEARLY = 1.5  # times as fast: a change worth telling
+POWERS = {3: "{0} * {0} * {0}", 4: "{0} * {0} * {0} * {0}"}
+COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Call, ast.AugAssign)
+
+
+class Timed(Trace):
+    """spent: {text: seconds} of each expression's own work in the call, without that of its operands."""
+
+    def __init__(self, tree):
+        super().__init__(tree)
+        self.spent, self.total, self.wide = {}, 0.0, set()
+        self.begin = None  # of the expression that is computed now
+
+    def seen(self, number, value):
+        """What the time since the last expression was spent on."""
+        now, text = time.perf_counter(), self.texts[number]
+        passed = now - (self.begin or now)
+        self.total += passed
+        if issubclass(self.kinds[number], COMPUTES) and isinstance(value, np.ndarray):
+            self.spent[text] = self.spent.get(text, 0.0) + passed
+            self.wide |= {text} if value.dtype == np.float64 else set()
+        super().seen(number, value)
+        self.begin = time.perf_counter()
+        return value
+
+
+def where_the_time_goes(exercise, function, replays) -> str | None:
+    """A sentence about the expression that takes most of the time of the function of an exercise; None without one."""
+    if getattr(function, "__name__", None) != exercise or _compiled(function):
+        return None
+    large = max(replays, key=_size, default=None)
+    with learners_names(), redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        answer = learners(function) if large and _size(large) >= ENOUGH else None
+        runs = _runs(answer, large) if answer else []
+        if not runs:
+            return None
+        least = {text: min(run.spent.get(text, 0.0) for run in runs) for text in runs[0].spent}
+        total = min(run.total for run in runs)
+        text = max(least, key=least.get, default=None)
+        if text is None or least[text] < MOST * total:
+            return None
+        narrow = all(array.dtype != np.float64 for array in arrays_in((large.arguments, large.options)))
+        wide = ", in float64," if narrow and text in runs[0].wide else ""
+        told = f"{text}{wide} takes {least[text] / total:.0%} of its time"
+        return f"{told}{_as_products(answer, large, text, total) or ''}."
+
+
+def _as_products(answer, replay, text, total) -> str | None:
+    """What is gained with `x * x * x` in place of an expression `x ** 3`, as the end of a sentence; or None."""
+    tree, product = copy.deepcopy(answer.tree), None
+    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        for place in places(function):
+            if f"`{ast.unparse(place.node)}`" == text and (base := _power(place.node)):
+                product = POWERS[base[1]].format(base[0])
+                place.hang(ast.copy_location(ast.parse(product, mode="eval").body, place.node))
+    runs = _runs(replace(answer, tree=ast.fix_missing_locations(tree)), replay) if product else []
+    gained = total / min(run.total for run in runs) if runs else 0.0
+    return f": with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
+
+
+def _power(node):
+    """(x, 3) of `x ** 3` and `np.power(x, 3)`; None of anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        base, exponent = node.left, node.right
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "np.power" and len(node.args) == 2:
+        base, exponent = node.args
+    else:
+        return None
+    number = getattr(exponent, "value", None)
+    return (base.id, int(number)) if isinstance(base, ast.Name) and number in POWERS else None
+
+
+def _runs(answer, replay) -> list:
+    """Traces of the same call; [] where it takes too long."""
+    runs = [Timed.of(answer, replay) for _ in range(TURNS)]
+    return runs if all(runs) else []
+
+
+def _size(replay: Replay) -> int:
+    return max((array.size for array in arrays_in((replay.arguments, replay.options))), default=0)
+
+
+def _compiled(function) -> bool:
+    """Does Numba compile it, or something that it calls? That would be timed in Python."""
+    if not isinstance(function, FunctionType):
+        return True
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    return any(hasattr(each, "py_func") or type(each).__name__ == "DUFunc" for each in named)
