@@ -1854,3 +1854,27 @@ def step_that_turns_by_ones(words, counts):
                 new.append(word[i])
         new_words.append(new)
     return token, new_words
+
+
+@wrong("fast_train_bpe", says="2 tokens were taken from each count of the pairs")
+def train_two_at_a_time(words, counts, num_merges):
+    words, learned = [list(w) for w in words], []
+    while len(learned) < num_merges:
+        pairs = Counter()
+        for word, n in zip(words, counts):
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] += n
+        for token in sorted(pairs, key=lambda p: (-pairs[p], p))[:2]:
+            learned.append(token)
+            words = [_merge(word, token) for word in words]
+    return learned[:num_merges]
+
+
+@wrong("bpe_step", says="as often as the most frequent word that holds it")
+def step_that_counts_the_most_frequent_word(words, counts):
+    pairs = Counter()
+    for word, n in zip(words, counts):
+        for i in range(len(word) - 1):
+            pairs[word[i] + word[i + 1]] = max(pairs[word[i] + word[i + 1]], n)
+    token = min(pairs, key=lambda p: (-pairs[p], p))
+    return token, [_merge(word, token) for word in words]

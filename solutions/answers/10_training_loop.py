@@ -1163,7 +1163,7 @@ def accumulate_times_the_loss(model, batches, lr):
     return loss
 
 
-@wrong("validation_loss", says="1 pair of token and target behind the end of the text. Is something filled up?")
+@wrong("validation_loss", says="47 targets, as it should, and 1 more, behind the end of the text")
 def validate_what_fills_up_the_last_row(model, tokens, B, T, lengths):
     x, y = tokens[:-1], tokens[1:]
     n = len(x)
@@ -1178,7 +1178,7 @@ def validate_what_fills_up_the_last_row(model, tokens, B, T, lengths):
     return nats / n, nats / np.log(2) / lengths[y].sum()
 
 
-@wrong("validation_loss", says="the loss times the number of targets that have bytes")
+@wrong("validation_loss", says="without end-of-text in the number of targets")
 def validate_bits_of_targets_with_bytes(model, tokens, B, T, lengths):
     x, y = tokens[:-1], tokens[1:]
     rows = len(x) // T
@@ -1206,3 +1206,75 @@ def z_of_distances_from_moving_means(values, window):
     np.divide(deviations, spread, out=z, where=spread > 0)
     z[: window - 1] = np.nan
     return z
+
+
+@wrong("validation_loss", says="the perplexity: return the loss itself, in nats")
+def validate_with_the_perplexity(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    rows, nats = len(x) // T, 0.0
+    for r in range(0, rows, B):
+        s = slice(r * T, min(r + B, rows) * T)
+        nats += model.forward(x[s].reshape(-1, T), y[s].reshape(-1, T)) * (s.stop - s.start)
+    if rows * T < len(x):
+        nats += model.forward(x[None, rows * T :], y[None, rows * T :]) * (len(x) - rows * T)
+    loss = nats / len(x)
+    return np.exp(loss), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("validation_loss", says="and 1 more, behind the end of the text")
+def validate_what_fills_up_the_last_batch(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    pad = -n % (B * T)
+    x = np.append(tokens[:-1], np.full(pad, tokens[-2])).reshape(-1, B, T)
+    y = np.append(tokens[1:], np.full(pad, tokens[-1])).reshape(-1, B, T)
+    loss = np.mean([model.forward(a, b) for a, b in zip(x, y)])
+    return loss, loss * n / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("accumulate_gradients", says="with x and y exchanged")
+def accumulate_with_targets_first(model, batches, lr):
+    model.zero_grad()
+    n = sum(x.size for x, _ in batches)
+    loss = 0.0
+    for y, x in batches:
+        loss += x.size / n * model.forward(x, y, dloss=x.size / n)
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("validation_loss", says="in it, and should have 0.06383")
+def validate_as_if_all_rows_were_whole(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    nats = 0.0
+    for r in range(0, n, T):
+        x = tokens[r : min(r + T, n)][None]
+        y = tokens[r + 1 : min(r + T, n) + 1][None]
+        nats += model.forward(x, y) * T
+    return nats / n, nats / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="the mean of the bits per byte of the rows, weighted by their tokens")
+def validate_bits_row_by_row(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    nats = bits = 0.0
+    for r in range(0, n, T):
+        x = tokens[r : min(r + T, n)][None]
+        y = tokens[r + 1 : min(r + T, n) + 1][None]
+        part = model.forward(x, y) * x.size
+        nats += part
+        bits += part / np.log(2) / max(lengths[y].sum(), 1) * x.size
+    return nats / n, bits / n
+
+
+@wrong("accumulate_gradients", says="each is the mean of its own tokens already")
+def accumulate_means_over_all_tokens(model, batches, lr):
+    model.zero_grad()
+    loss, n = 0.0, 0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=1.0) * x.size
+        model.backward()
+        n += x.size
+    model.grads /= n
+    model.update(lr)
+    return loss / n

@@ -11,9 +11,10 @@ from types import FunctionType
 
 import numpy as np
 
+from llmc.course.checks.evidence import largest_of
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.places import places
-from llmc.course.mutants.replay import Replay, arrays_in
+from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
 
@@ -26,45 +27,45 @@ COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Call, ast.AugAssign)
 
 
 class Timed(Trace):
-    """spent: {text: seconds} of each expression's own work in the call, without that of its operands."""
+    """spent: {text: seconds} of each expression's own work in the call, without that of its operands.
+
+    arrays, wide: the texts of those that compute arrays, and arrays of float64.
+    """
 
     def __init__(self, tree):
         super().__init__(tree)
-        self.spent, self.total, self.wide = {}, 0.0, set()
+        self.spent, self.arrays, self.wide = {}, set(), set()
         self.begin = None  # of the expression that is computed now
 
     def seen(self, number, value):
         """What the time since the last expression was spent on."""
         now, text = time.perf_counter(), self.texts[number]
-        passed = now - (self.begin or now)
-        self.total += passed
+        self.spent[text] = self.spent.get(text, 0.0) + now - (self.begin or now)
         if issubclass(self.kinds[number], COMPUTES) and isinstance(value, np.ndarray):
-            self.spent[text] = self.spent.get(text, 0.0) + passed
+            self.arrays |= {text}
             self.wide |= {text} if value.dtype == np.float64 else set()
         super().seen(number, value)
         self.begin = time.perf_counter()
         return value
 
 
-def where_the_time_goes(exercise, function, replays) -> str | None:
-    """A sentence about the expression that takes most of the time of the function of an exercise; None without one."""
+def where_the_time_goes(exercise, function, large) -> str | None:
+    """A sentence about the expression that takes most of the time of the function of an exercise; None without one.
+
+    large: its largest call that could be kept, or None.
+    """
     if getattr(function, "__name__", None) != exercise or _compiled(function):
         return None
-    large = max(replays, key=_size, default=None)
     with learners_names(), redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        answer = learners(function) if large and _size(large) >= ENOUGH else None
-        runs = _runs(answer, large) if answer else []
-        if not runs:
-            return None
-        least = {text: min(run.spent.get(text, 0.0) for run in runs) for text in runs[0].spent}
-        total = min(run.total for run in runs)
-        text = max(least, key=least.get, default=None)
-        if text is None or least[text] < MOST * total:
+        answer = learners(function) if large and largest_of(large) >= ENOUGH else None
+        spent, run = _least(answer, large) if answer else ({}, None)
+        text, total = max(run.arrays if run else (), key=spent.get, default=None), sum(spent.values())
+        if text is None or spent[text] < MOST * total:
             return None
         narrow = all(array.dtype != np.float64 for array in arrays_in((large.arguments, large.options)))
-        wide = ", in float64," if narrow and text in runs[0].wide else ""
-        told = f"{text}{wide} takes {least[text] / total:.0%} of its time"
+        wide = ", in float64," if narrow and text in run.wide else ""
+        told = f"{text}{wide} takes {spent[text] / total:.0%} of its time"
         return f"{told}{_as_products(answer, large, text, total) or ''}."
 
 
@@ -76,8 +77,10 @@ def _as_products(answer, replay, text, total) -> str | None:
             if f"`{ast.unparse(place.node)}`" == text and (base := _power(place.node)):
                 product = POWERS[base[1]].format(base[0])
                 place.hang(ast.copy_location(ast.parse(product, mode="eval").body, place.node))
-    runs = _runs(replace(answer, tree=ast.fix_missing_locations(tree)), replay) if product else []
-    gained = total / min(run.total for run in runs) if runs else 0.0
+    if not product:
+        return None
+    spent, _ = _least(replace(answer, tree=ast.fix_missing_locations(tree)), replay)
+    gained = total / sum(spent.values()) if spent else 0.0
     return f": with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
 
 
@@ -93,14 +96,12 @@ def _power(node):
     return (base.id, int(number)) if isinstance(base, ast.Name) and number in POWERS else None
 
 
-def _runs(answer, replay) -> list:
-    """Traces of the same call; [] where it takes too long."""
+def _least(answer, replay):
+    """({text: the least seconds in several traces of the call}, one of them); ({}, None) where it takes too long."""
     runs = [Timed.of(answer, replay) for _ in range(TURNS)]
-    return runs if all(runs) else []
-
-
-def _size(replay: Replay) -> int:
-    return max((array.size for array in arrays_in((replay.arguments, replay.options))), default=0)
+    if not all(runs):
+        return {}, None
+    return {text: min(run.spent.get(text, 0.0) for run in runs) for text in runs[0].spent}, runs[0]
 
 
 def _compiled(function) -> bool:

@@ -20,7 +20,7 @@ def discarded(name, answer, replay, k, target) -> str | None:
         return None
     alone = [line for line in lines if len(lines) > 1 and _right_with(answer, replay, k, target, [line])]
     line = (alone or lines)[0]
-    into = f"`{ast.unparse(_first(line.value))}[...] = …`"
+    into = f"`{ast.unparse(_first(line.value))}[...] =` in front of it"
     if isinstance(line.value, ast.Call):
         into = f"`out={ast.unparse(_first(line.value))}` in it"
     right = f"your function gives the right {name.removeprefix('the ')}"

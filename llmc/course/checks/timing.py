@@ -87,7 +87,7 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
 def _cost() -> str | None:
     """A sentence about what takes most of the time in the learner's function, in a smaller call; or None."""
     check, function = evidence.looked_into(), evidence.learners_function()
-    told = where_the_time_goes(check.exercise, function, check.replays) if check else None
+    told = where_the_time_goes(check.exercise, function, check.largest) if check else None
     return told and f"Look first at one expression: {told}"
 
 

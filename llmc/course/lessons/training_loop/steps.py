@@ -73,6 +73,8 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
     zeroed = "zero_grad or backward is in the wrong place: call zero_grad once before the loop, and backward inside it"
     wrong = {
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
+        "the sum of the micro-batches' gradients, divided by the number of tokens: each is the mean of its own tokens "
+        "already, so it counts its share": total / tokens,
         f"the reference with the share 1/n for each: {unequal}": equal,
         "the reference with the share applied twice": sum(s * s * gk for s, gk in zip(share, g)),
         "the reference with the size of the first micro-batch for each of them: add up their own sizes": right
@@ -90,6 +92,9 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         * batches[0][0].shape[1],
         "the reference weighted by the number of rows: divide by the number of all rows": right
         * sum(len(x) for x, _ in batches),
+        "the reference with x and y exchanged: x is what the model reads, y what follows": sum(
+            s * bigram_gradient(W, y, x) for s, (x, y) in zip(share, batches)
+        ),
         "each gradient times its micro-batch's loss: dloss is the share of the tokens alone, without the loss": sum(
             s * loss * gk for s, loss, gk in zip(share, each, g)
         ),
@@ -164,12 +169,14 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the reference without the row that is shorter than T": bigram_loss(W, x[:whole], y[:whole]),
         "the reference without the rows that do not fill a batch": bigram_loss(W, x[:full], y[:full]),
         "the sum over all tokens: divide it by their number": right * n,
+        "e to the power of the loss, the perplexity: return the loss itself, in nats": np.exp(right),
         "the sum of the batches' means: weight each by its tokens, and divide by all of them": means.sum(),
         "the reference divided by len(tokens): nothing predicts the first token, so it does not count": right
         * n
         / (n + 1),
         "the loss with y = x: y is shifted by one token": bigram_loss(W, x, x),
         "the loss of the first batch alone": means[0],
+        "the loss with x and y exchanged: x is what the model reads, y what follows": bigram_loss(W, y, x),
         "the mean over the targets that have bytes: every target counts, end-of-text too": bigram_loss(
             W, x[lengths[y] > 0], y[lengths[y] > 0]
         ),
@@ -214,19 +221,19 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the reference with at least one byte for every token: end-of-text has none": (
             right * n / log(2) / np.maximum(lengths[y], 1).sum()
         ),
-        "the reference with the loss times the number of targets that have bytes: times all of them, end-of-text too": (
+        "the reference without end-of-text in the number of targets: those that have no bytes count, too": (
             right * np.count_nonzero(lengths[y]) / log(2) / size
         ),
         "the reference without the nats of the targets that have no bytes: end-of-text must be predicted, too": (
             bigram_loss(W, x[lengths[y] > 0], y[lengths[y] > 0]) * np.count_nonzero(lengths[y]) / log(2) / size
         ),
-        "the mean of the bits per byte of the batches": np.mean(
-            [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in cut]
-        ),
-        "the mean of the bits per byte of the batches, weighted by their tokens: divide all bits by all bytes": (
-            sum(bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].mean(), 1 / b.size) for a, b in cut) / n
-        ),
     }
+    for which, some in (("batches", cut), ("rows", pieces(tokens, 1, T))):
+        each = [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in some]  # bits per byte
+        told = f"the mean of the bits per byte of the {which}"
+        wrong_bits[told] = np.mean(each)
+        sizes = [b.size for _, b in some]
+        wrong_bits[f"{told}, weighted by their tokens: divide all bits by all bytes"] = np.dot(each, sizes) / n
     return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
 
 

@@ -51,6 +51,15 @@ def wrong_choices() -> dict:
         "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
         "behind a pair of two equal tokens the next pair was skipped: b b a holds the pair ba, too": _past_equal_ones,
         "a pair that occurs twice in a word was counted once there": _once_a_word,
+        "the last pair of each word was not counted: a word of n tokens has n - 1 pairs": (
+            lambda words, counts: most_frequent(_counted(words, counts, slice(None, -1)))
+        ),
+        "the first pair of each word was not counted: a word of n tokens has n - 1 pairs": (
+            lambda words, counts: most_frequent(_counted(words, counts, slice(1, None)))
+        ),
+        "a pair was counted as often as the most frequent word that holds it: add up all words, and all places": (
+            lambda words, counts: most_frequent(_of_one_word(words, counts))
+        ),
         "the longest pair was chosen: choose the most frequent one": (
             lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
         ),
@@ -188,6 +197,23 @@ def _once_a_word(words, counts):
 
 def _of_two_parts(words, counts):
     return b"".join(most_frequent(count_pairs(words, counts, key=lambda left, right: (left, right))))
+
+
+def _counted(words, counts, part):
+    """As count_pairs, of this part of each word's pairs; of all of them where that leaves none."""
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, after in [*zip(word, word[1:])][part]:
+            pairs[left + after] += count
+    return pairs or count_pairs(words, counts)
+
+
+def _of_one_word(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, after in zip(word, word[1:]):
+            pairs[left + after] = max(pairs[left + after], count)
+    return pairs
 
 
 def _across_words(words, counts):
