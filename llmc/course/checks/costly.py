@@ -49,28 +49,29 @@ class Timed(Trace):
         return value
 
 
-def where_the_time_goes(exercise, function, large) -> str | None:
-    """A sentence about the expression that takes most of the time of the function of an exercise; None without one.
+def where_the_time_goes(exercise, function, large) -> tuple:
+    """Words about the expression that takes most of the time of an exercise's function, and about what is faster.
+
+    (None, None) without such an expression; the second is None where nothing faster was found.
 
     large: its largest call that could be kept, or None.
     """
     if getattr(function, "__name__", None) != exercise or _compiled(function):
-        return None
+        return None, None
     with learners_names(), redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         answer = learners(function) if large and largest_of(large) >= ENOUGH else None
         spent, run = _least(answer, large) if answer else ({}, None)
         text, total = max(run.arrays if run else (), key=spent.get, default=None), sum(spent.values())
         if text is None or spent[text] < MOST * total:
-            return None
+            return None, None
         narrow = all(array.dtype != np.float64 for array in arrays_in((large.arguments, large.options)))
         wide = ", in float64," if narrow and text in run.wide else ""
-        told = f"{text}{wide} takes {spent[text] / total:.0%} of its time"
-        return f"{told}{_as_products(answer, large, text, total) or ''}."
+        return f"{text}{wide} takes {spent[text] / total:.0%} of its time", _as_products(answer, large, text, total)
 
 
 def _as_products(answer, replay, text, total) -> str | None:
-    """What is gained with `x * x * x` in place of an expression `x ** 3`, as the end of a sentence; or None."""
+    """What is gained with `x * x * x` in place of an expression `x ** 3`; None if it is little or nothing."""
     tree, product = copy.deepcopy(answer.tree), None
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for place in places(function):
@@ -81,7 +82,7 @@ def _as_products(answer, replay, text, total) -> str | None:
         return None
     spent, _ = _least(replace(answer, tree=ast.fix_missing_locations(tree)), replay)
     gained = total / sum(spent.values()) if spent else 0.0
-    return f": with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
+    return f"with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
 
 
 def _power(node):

@@ -78,17 +78,18 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
-        cost = _cost()
-        advice = (cost or small) if bar < times else f"{_lean_would_do(memory, lean)}{cost or look}"
+        advice = _with_cost(small) if bar < times else f"{_lean_would_do(memory, lean)}{_with_cost(look)}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
 
 
-def _cost() -> str | None:
-    """A sentence about what takes most of the time in the learner's function, in a smaller call; or None."""
+def _with_cost(look) -> str:
+    """What to look at first: an expression that was tried otherwise; else `look`, and what takes most of the time."""
     check, function = evidence.looked_into(), evidence.learners_function()
-    told = where_the_time_goes(check.exercise, function, check.largest) if check else None
-    return told and f"Look first at one expression: {told}"
+    told, gained = where_the_time_goes(check.exercise, function, check.largest) if check else (None, None)
+    if gained:
+        return f"In a smaller call, {told}; {gained}: look there first."
+    return f"{look} In a smaller call, {told}." if told else look
 
 
 def _temporaries(yours) -> int:
