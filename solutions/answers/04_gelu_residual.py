@@ -1164,3 +1164,8 @@ def residual_block_past_the_slope(dx, dw1, dw2, dout, x, w1, w2):
     dx += dout + more
     dw1 += dh.reshape(-1, H).T @ x.reshape(-1, C)
     dw2 += dout.reshape(-1, C).T @ a.reshape(-1, H)
+
+
+@wrong("fast_gelu_forward", says="right, but it is")
+def forward_with_a_cube_in_one_line(out, x):
+    out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)

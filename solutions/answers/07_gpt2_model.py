@@ -1271,3 +1271,51 @@ def initial_drawn_again_beyond_two_deviations(name, shape, L, rng):
     while (far := np.abs(drawn) > 2 * std).any():
         drawn[far] = rng.normal(0, std, far.sum())
     return drawn.astype(np.float32)
+
+
+@wrong("block_backward", says="with x + atty in place of residual2")
+def block_without_the_projection_in_residual2(dout, x, p, a, NH):
+    g = dict.fromkeys(p)
+    residual2 = x + a["atty"]  # what went into the second half
+    d, g["fcprojw"], g["fcprojb"] = matmul_backward(dout, a["fch_gelu"], p["fcprojw"])
+    d, g["fcw"], g["fcb"] = matmul_backward(gelu_backward(d, a["fch"]), a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, residual2, p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    d_mid = dout + d
+    d, g["attprojw"], g["attprojb"] = matmul_backward(d_mid, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = matmul_backward(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return d_mid + d, g
+
+
+@wrong("block_forward", says="the reference without qkvb")
+def block_without_the_bias_of_qkv(x, p, NH):
+    a = {}
+    a["ln1"], a["ln1_mean"], a["ln1_rstd"] = layernorm_forward(x, p["ln1w"], p["ln1b"])
+    a["qkv"] = a["ln1"] @ p["qkvw"].T
+    a["atty"], a["probabilities"] = attention_forward(a["qkv"], NH)
+    a["residual2"] = x + matmul_forward(a["atty"], p["attprojw"], p["attprojb"])
+    a["ln2"], a["ln2_mean"], a["ln2_rstd"] = layernorm_forward(a["residual2"], p["ln2w"], p["ln2b"])
+    a["fch"] = matmul_forward(a["ln2"], p["fcw"], p["fcb"])
+    a["fch_gelu"] = gelu_forward(a["fch"])
+    return a["residual2"] + matmul_forward(a["fch_gelu"], p["fcprojw"], p["fcprojb"]), a
+
+
+@wrong("block_backward", says="dfcprojb is 1/(B·T) [B·T = 15] times what it should be")
+def block_with_the_mean_of_bias_rows(dout, x, p, a, NH):
+    g = {}
+
+    def linear(d, inp, w):
+        rows = d.reshape(-1, d.shape[-1])
+        return d @ w, rows.T @ inp.reshape(-1, inp.shape[-1]), rows.mean(axis=0)
+
+    d, g["fcprojw"], g["fcprojb"] = linear(dout, a["fch_gelu"], p["fcprojw"])
+    d = gelu_backward(d, a["fch"])
+    d, g["fcw"], g["fcb"] = linear(d, a["ln2"], p["fcw"])
+    d, g["ln2w"], g["ln2b"] = layernorm_backward(d, a["residual2"], p["ln2w"], a["ln2_mean"], a["ln2_rstd"])
+    dres = dout + d
+    d, g["attprojw"], g["attprojb"] = linear(dres, a["atty"], p["attprojw"])
+    d = attention_backward(d, a["qkv"], a["probabilities"], NH)
+    d, g["qkvw"], g["qkvb"] = linear(d, a["ln1"], p["qkvw"])
+    d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
+    return dres + d, g

@@ -1817,7 +1817,7 @@ def decode_without_a_lone_space(ids, tokens):
     return text if len(ids) > 1 else text.strip()
 
 
-@wrong("bpe_step", says="your token is as frequent as the expected one, which sorts first")
+@wrong("bpe_step", says="the one whose printed text sorts first")
 def step_that_sorts_what_is_printed(words, counts):
     pairs = Counter()
     for word, n in zip(words, counts):
@@ -1833,3 +1833,48 @@ def step_that_sorts_what_is_printed(words, counts):
             rest = rest[1 + both :]
         merged.append(out)
     return token, merged
+
+
+@wrong("bpe_step", says="the second half stays behind the new token")
+def step_that_turns_by_ones(words, counts):
+    pairs = {}
+    for word, n in zip(words, counts):
+        for left, after in zip(word, word[1:]):
+            pairs[left + after] = pairs.get(left + after, 0) + n
+    most = max(pairs.values())
+    token = min(pair for pair, n in pairs.items() if n == most)
+    new_words = []
+    for word in words:
+        new = []
+        for i in range(len(word)):
+            if i + 1 < len(word) and word[i] + word[i + 1] == token:
+                new.append(token)
+                i += 2
+            else:
+                new.append(word[i])
+        new_words.append(new)
+    return token, new_words
+
+
+@wrong("fast_train_bpe", says="2 tokens were taken from each count of the pairs")
+def train_two_at_a_time(words, counts, num_merges):
+    words, learned = [list(w) for w in words], []
+    while len(learned) < num_merges:
+        pairs = Counter()
+        for word, n in zip(words, counts):
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] += n
+        for token in sorted(pairs, key=lambda p: (-pairs[p], p))[:2]:
+            learned.append(token)
+            words = [_merge(word, token) for word in words]
+    return learned[:num_merges]
+
+
+@wrong("bpe_step", says="as often as the most frequent word that holds it")
+def step_that_counts_the_most_frequent_word(words, counts):
+    pairs = Counter()
+    for word, n in zip(words, counts):
+        for i in range(len(word) - 1):
+            pairs[word[i] + word[i + 1]] = max(pairs[word[i] + word[i + 1]], n)
+    token = min(pairs, key=lambda p: (-pairs[p], p))
+    return token, [_merge(word, token) for word in words]

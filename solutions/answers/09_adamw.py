@@ -1274,3 +1274,56 @@ def rates_that_take_the_other_kinds_for_wsd(step, max_lr, warmup, total, final_f
     x = 1.0 if total <= begin else min(max((step - begin) / (total - begin), 0.0), 1.0)
     left = {"cosine": (1 + np.cos(np.pi * x)) / 2, "linear": 1 - x, "constant": 1.0, "wsd": 1 - np.sqrt(x)}[kind]
     return final_fraction * max_lr + (1 - final_fraction) * max_lr * left
+
+
+@wrong("momentum_step", says="with `out=m` in it your function gives the right m")
+def momentum_that_loses_a_sum(params, grads, m, lr, beta):
+    np.multiply(m, beta, out=m)
+    np.add(m, (1 - beta) * grads)
+    np.subtract(params, lr * m, out=params)
+
+
+@wrong("adamw_step", says="the larger of beta2 · v and grads², as in AdaMax")
+def adamw_with_the_larger_as_in_adamax(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v[...] = np.maximum(beta2 * v, grads**2)
+    params *= 1 - lr * weight_decay
+    params -= lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("adamw_step", says="with eps² inside the root")
+def adamw_with_eps_squared_inside_the_root(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads * grads - v)
+    mhat = m / (1 - beta1**t)
+    vhat = v / (1 - beta2**t)
+    params -= lr * weight_decay * params
+    params -= lr * mhat / np.sqrt(vhat + eps * eps)
+
+
+@wrong("momentum_step", says="with `m[...] =` in front of it your function gives the right m")
+def momentum_with_a_product_that_is_lost(params, grads, m, lr, beta):
+    m * beta  # noqa: B018
+    m += (1 - beta) * grads
+    params -= lr * m
+
+
+@wrong("adamw_step", says="Nesterov's look-ahead, as in NAdam")
+def adamw_with_a_look_ahead(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m += (1 - beta1) * (grads - m)
+    v += (1 - beta2) * (grads**2 - v)
+    mh = beta1 * m / (1 - beta1 ** (t + 1)) + (1 - beta1) * grads / (1 - beta1**t)
+    params *= 1 - lr * weight_decay
+    params -= lr * mh / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("clip_by_global_norm", says="the norm taken again after the arrays before it were scaled")
+def clip_by_a_norm_that_shrinks(grads, max_norm):
+    def total():
+        return float(np.sqrt(sum(float((g * g).sum()) for g in grads)))
+
+    first = total()
+    if first > max_norm:
+        for g in grads:
+            g *= max_norm / (total() + 1e-6)
+    return first

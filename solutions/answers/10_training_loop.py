@@ -1131,3 +1131,150 @@ def z_around_the_value(values, window):
 def settings_that_are_a_result():
     chosen = GIVEN | {"batch_size": 4, "learning_rate": 3e-3}
     return train_letters(*chosen.values())
+
+
+@wrong("accumulate_gradients", says="each size divided by that of the first micro-batch: divide by the size of all")
+def accumulate_in_parts_of_the_first(model, batches, lr):
+    model.zero_grad()
+    full = batches[0][0].size
+    loss, count = 0.0, 0
+    for x, y in batches:
+        mean = model.forward(x, y, dloss=x.size / full)
+        model.backward()
+        loss += mean * x.size
+        count += x.size
+    model.update(lr)
+    return loss / count
+
+
+@wrong("accumulate_gradients", says="times its micro-batch's loss: dloss is the share of the tokens alone")
+def accumulate_times_the_loss(model, batches, lr):
+    total = 0
+    for x, _ in batches:
+        total += x.size
+    model.zero_grad()
+    loss = 0.0
+    for x, y in batches:
+        part = model.forward(x, y) * x.size / total
+        model.forward(x, y, dloss=part)
+        model.backward()
+        loss += part
+    model.update(lr)
+    return loss
+
+
+@wrong("validation_loss", says="47 targets, as it should, and 1 more, behind the end of the text")
+def validate_what_fills_up_the_last_row(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    n = len(x)
+    missing = -n % T
+    X = np.pad(x, (0, missing)).reshape(-1, T)
+    Y = np.pad(y, (0, missing)).reshape(-1, T)
+    nats = 0.0
+    for r in range(0, len(X), B):
+        a, b = X[r : r + B], Y[r : r + B]
+        real = min(a.size, n - r * T)
+        nats += model.forward(a, b) * real
+    return nats / n, nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("validation_loss", says="without end-of-text in the number of targets")
+def validate_bits_of_targets_with_bytes(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    rows = len(x) // T
+    pieces = [
+        (x[r * T : min(r + B, rows) * T].reshape(-1, T), y[r * T : min(r + B, rows) * T].reshape(-1, T))
+        for r in range(0, rows, B)
+    ]
+    if len(x) > rows * T:
+        pieces.append((x[None, rows * T :], y[None, rows * T :]))
+    loss = sum(model.forward(a, b) * a.size for a, b in pieces) / len(y)
+    bytes_of = lengths[y]
+    n = np.count_nonzero(bytes_of)
+    return loss, loss * n / (np.log(2) * bytes_of.sum())
+
+
+def _moving_mean(a, window):
+    return np.array([a[max(0, i - window + 1) : i + 1].mean() for i in range(len(a))])
+
+
+@wrong("z_scores", says="each value's from its own moving mean")
+def z_of_distances_from_moving_means(values, window):
+    deviations = values - _moving_mean(values, window)
+    spread = np.sqrt(_moving_mean(deviations**2, window))
+    z = np.zeros(len(values))
+    np.divide(deviations, spread, out=z, where=spread > 0)
+    z[: window - 1] = np.nan
+    return z
+
+
+@wrong("validation_loss", says="the perplexity: return the loss itself, in nats")
+def validate_with_the_perplexity(model, tokens, B, T, lengths):
+    x, y = tokens[:-1], tokens[1:]
+    rows, nats = len(x) // T, 0.0
+    for r in range(0, rows, B):
+        s = slice(r * T, min(r + B, rows) * T)
+        nats += model.forward(x[s].reshape(-1, T), y[s].reshape(-1, T)) * (s.stop - s.start)
+    if rows * T < len(x):
+        nats += model.forward(x[None, rows * T :], y[None, rows * T :]) * (len(x) - rows * T)
+    loss = nats / len(x)
+    return np.exp(loss), nats / np.log(2) / lengths[y].sum()
+
+
+@wrong("validation_loss", says="and 1 more, behind the end of the text")
+def validate_what_fills_up_the_last_batch(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    pad = -n % (B * T)
+    x = np.append(tokens[:-1], np.full(pad, tokens[-2])).reshape(-1, B, T)
+    y = np.append(tokens[1:], np.full(pad, tokens[-1])).reshape(-1, B, T)
+    loss = np.mean([model.forward(a, b) for a, b in zip(x, y)])
+    return loss, loss * n / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("accumulate_gradients", says="with x and y exchanged")
+def accumulate_with_targets_first(model, batches, lr):
+    model.zero_grad()
+    n = sum(x.size for x, _ in batches)
+    loss = 0.0
+    for y, x in batches:
+        loss += x.size / n * model.forward(x, y, dloss=x.size / n)
+        model.backward()
+    model.update(lr)
+    return loss
+
+
+@wrong("validation_loss", says="in it, and should have 0.06383")
+def validate_as_if_all_rows_were_whole(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    nats = 0.0
+    for r in range(0, n, T):
+        x = tokens[r : min(r + T, n)][None]
+        y = tokens[r + 1 : min(r + T, n) + 1][None]
+        nats += model.forward(x, y) * T
+    return nats / n, nats / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("validation_loss", says="the mean of the bits per byte of the rows, weighted by their tokens")
+def validate_bits_row_by_row(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    nats = bits = 0.0
+    for r in range(0, n, T):
+        x = tokens[r : min(r + T, n)][None]
+        y = tokens[r + 1 : min(r + T, n) + 1][None]
+        part = model.forward(x, y) * x.size
+        nats += part
+        bits += part / np.log(2) / max(lengths[y].sum(), 1) * x.size
+    return nats / n, bits / n
+
+
+@wrong("accumulate_gradients", says="each is the mean of its own tokens already")
+def accumulate_means_over_all_tokens(model, batches, lr):
+    model.zero_grad()
+    loss, n = 0.0, 0
+    for x, y in batches:
+        loss += model.forward(x, y, dloss=1.0) * x.size
+        model.backward()
+        n += x.size
+    model.grads /= n
+    model.update(lr)
+    return loss / n

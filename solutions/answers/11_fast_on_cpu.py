@@ -1260,3 +1260,42 @@ def roofline_without_operations_is_0(flops, nbytes, seconds, peak, bandwidth):
     reached = flops / seconds
     share = np.where(attainable > 0, reached / np.where(attainable > 0, attainable, 1), 0.0)
     return attainable, shortest, share
+
+
+@wrong("attention_backward_lean", says="the scale applied twice: in ds, and in a q")
+def lean_with_a_scaled_query_twice(dout, out, stats, q, k, v):
+
+    T, hs = q.shape
+    scale = q.dtype.type(hs**-0.5)
+    q = q * scale
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for i in range(T):
+        keys, values = k[: i + 1], v[: i + 1]
+        p = np.exp(keys @ q[i] - stats[i])
+        D = np.dot(dout[i], out[i])
+        ds = p * (values @ dout[i] - D) * scale
+        dv[: i + 1] += np.outer(p, dout[i])
+        dk[: i + 1] += np.outer(ds, q[i])
+        dq[i] = ds @ keys
+    return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="hidden scores that are 0 before exp")
+def lean_with_scores_set_to_0(dout, out, stats, q, k, v):
+
+    T, hs = q.shape
+    scale = np.array(hs**-0.5, dtype=q.dtype)
+    dq = np.empty_like(q)
+    dk = np.zeros_like(k)
+    dv = np.zeros_like(v)
+    for a in range(0, T, 32):
+        z = min(a + 32, T)
+        scores = np.tril(q[a:z] @ k[:z].T * scale, k=a)
+        probs = np.exp(scores - stats[a:z, None])
+        do = dout[a:z]
+        D = (do * out[a:z]).sum(1, keepdims=True)
+        dscores = probs * (do @ v[:z].T - D) * scale
+        dv[:z] += probs.T @ do
+        dk[:z] += dscores.T @ q[a:z]
+        dq[a:z] = dscores @ k[:z]
+    return dq, dk, dv

@@ -97,9 +97,10 @@ def compare(
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
     case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {}, wrong)
     where, sentence = known_mistake(case, known or {}, got)
-    looked = None if sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
+    thrown = written.thrown_away(name, got, target.astype(expected.dtype))
+    looked = thrown if thrown or sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
     broken = not np.isfinite(got64[np.isfinite(target)]).all()
-    elsewhere = _not_the_formula(case, got, sentence, new)
+    elsewhere = [] if thrown else _not_the_formula(case, got, sentence, new)
     if elsewhere:
         where, lines = None, elsewhere
     elif looked:

@@ -34,6 +34,7 @@ class Evidence:
         self.check = None  # whose calls these are, once its block runs
         self.function = None  # the learner's, as it was called last
         self.replays = deque(maxlen=CALLS)
+        self.largest = None  # of all calls that could be kept, the first with the largest array
         self.small = deque(maxlen=SMALL)  # more of them, of small calls alone
         self.overwritten = set()  # which arrays of the arguments were tried with NaN in them, by their places
 
@@ -89,8 +90,14 @@ class Evidence:
         if replay is not None:
             replay.outputs = outputs_of(result, arguments, options)
             self.replays.append(replay)
+            self.largest = max(filter(None, [self.largest, replay]), key=largest_of)
             little = sum(array.nbytes for array in arrays_in((replay.arguments, replay.options))) <= LITTLE
             self.small += [replay] * little
+
+
+def largest_of(replay) -> int:
+    """How many numbers the largest array among the arguments of a call holds."""
+    return max((array.size for array in arrays_in((replay.arguments, replay.options))), default=0)
 
 
 def explaining(on: bool) -> bool:

@@ -32,7 +32,7 @@ def largest_arrays(function, replays, message) -> list[str]:
 
 
 def _made_in(answer, call) -> dict:
-    """{text: array} of the expressions that make one of the largest in this call; {} where its inputs are larger.
+    """{text: array} of what makes one of the largest in this call, the largest first; {} where its inputs are larger.
 
     In a single call, arrays may be as large by chance: where it has as many channels as rows, say.
     """
@@ -44,5 +44,5 @@ def _made_in(answer, call) -> dict:
     most = max((array.nbytes for array in found.values()), default=0)
     if 4 * most < max((array.nbytes for array in arrays_in((call.arguments, call.options))), default=0):
         return {}
-    large = [(text, array) for text, array in found.items() if 2 * array.nbytes >= most]
-    return dict(sorted(large, key=lambda each: -each[1].nbytes))
+    large = {text: array for text, array in found.items() if 2 * array.nbytes >= most}
+    return dict(sorted(large.items(), key=lambda pair: -pair[1].nbytes))

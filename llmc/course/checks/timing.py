@@ -10,9 +10,9 @@ from time import perf_counter
 import numpy as np
 
 from llmc.course.checks import evidence
+from llmc.course.checks.costly import where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
-from llmc.course.checks.powers import said_of_powers
 from llmc.course.checks.python_loops import in_python
 from llmc.course.checks.speed import Speed, hopeless, measure
 from llmc.course.measure import peak_bytes
@@ -78,10 +78,18 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
-        powers = said_of_powers(evidence.learners_function(), yours)
-        advice = f"{powers}." if powers else small if bar < times else f"{_lean_would_do(memory, lean)}{look}"
+        advice = _with_cost(small) if bar < times else f"{_lean_would_do(memory, lean)}{_with_cost(look)}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
+
+
+def _with_cost(look) -> str:
+    """What to look at first: an expression that was tried otherwise; else `look`, and what takes most of the time."""
+    check, function = evidence.looked_into(), evidence.learners_function()
+    told, gained = where_the_time_goes(check.exercise, function, check.largest) if check else (None, None)
+    if gained:
+        return f"In a smaller call, {told}; {gained}: look there first."
+    return f"{look} In a smaller call, {told}." if told else look
 
 
 def _temporaries(yours) -> int:

@@ -10,6 +10,8 @@ import numpy as np
 from llmc.course.checks.beside import digits_apart
 
 SURE = 3  # numbers more than there are parts
+NONE = 1e-7  # a weight that is none
+MANY = 4  # parts that a sentence lists
 SMALL = 1e-6  # of the numbers: what may remain unexplained
 
 
@@ -33,11 +35,17 @@ def as_a_sum(what, got, expected, parts) -> str | None:
     if mine is None or right is None or np.allclose(mine, right, rtol=1e-4, atol=1e-6):
         return None
     wrong = [name for name, a, b in zip(parts, mine, right) if not np.isclose(a, b, rtol=1e-4, atol=1e-6)]
+    count = sum(abs(a) > NONE or abs(b) > NONE for a, b in zip(mine, right))  # of the parts that take part
+    if len(wrong) < count > MANY:
+        some = [[pair[k] for pair in zip(parts, mine, right) if pair[0] in wrong] for k in range(3)]
+        digits = digits_apart([*zip(*some[1:])], 4)
+        there, wanted = (_sum(some[0], numbers, digits) for numbers in some[1:])
+        return f"{what} has {there} in it, and should have {wanted}: the other {count - len(wrong)} weights are right"
     digits = digits_apart([(a, b) for name, a, b in zip(parts, mine, right) if name in wrong], 4)
     told = f"{what} is {_sum(parts, mine, digits)}, and should be {_sum(parts, right, digits)}"
-    return told if len(wrong) == len(parts) > 1 else f"{told}: look at {' and '.join(wrong)}"
+    return told if len(wrong) == count > 1 else f"{told}: look at {' and '.join(wrong)}"
 
 
 def _sum(names, numbers, digits) -> str:
-    parts = [f"{k:.{digits}g} · {name}" for name, k in zip(names, numbers) if abs(k) > 1e-7]
+    parts = [f"{k:.{digits}g} · {name}" for name, k in zip(names, numbers) if abs(k) > NONE]
     return " + ".join(parts).replace("+ -", "− ") or "nothing"

@@ -8,6 +8,7 @@ from contextlib import redirect_stdout
 import numpy as np
 
 from llmc.course.checks.copies import written_to_a_copy
+from llmc.course.checks.discarded import discarded
 from llmc.course.checks.evidence import last_call, looked_into, made, may_be, of_arrays, running
 from llmc.course.checks.explain import listed
 from llmc.course.checks.loop_variables import lost_in_a_loop
@@ -108,6 +109,16 @@ def counted_in(name, got, target) -> str | None:
     return (
         f"{name} would be right if it had held zeros before the call: what it held is counted in, so set it to 0 first"
     )
+
+
+def thrown_away(name, got, target) -> str | None:
+    """A sentence if `got` would be `target` if lines that make a new array, which no line takes, wrote it; or None."""
+    last = last_call()
+    if last is None or not isinstance(got, np.ndarray) or not (looked_into() and of_arrays()) or not made(last, got):
+        return None
+    with learners_names(), redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        answer = learners(running().function)
+        return answer and discarded(name, answer, last, _which(last, got), target)
 
 
 def written_before(got) -> bool:

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from llmc.course.checks import speed
+from llmc.course.checks.costly import where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.python_loops import in_python
 from llmc.course.checks.timing import faster, race
 from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.measure.memory import CLEAR
+from llmc.course.mutants.replay import Replay
 
 LOOK = "Look first at the loop."
 
@@ -249,3 +251,26 @@ def test_a_limit_without_processor_time_is_told_by_the_time_that_passes():
     assert speed._limit(turns) == 0.002
     turns[:, speed.PROCESSOR] = 0.0015
     assert speed._limit(turns) == 0.0015
+
+
+def _slides(x):
+    y = np.add(x, 1)
+    return np.convolve(y, y, "same") + y
+
+
+def _adds(x):
+    return (x + 1) * (x - 1) + (x + 2) * (x - 2)
+
+
+@numba.njit
+def _compiled(x):
+    return np.sort(x) + x
+
+
+def test_an_expression_that_takes_most_of_the_time_is_named():
+    small, large = (Replay.of((np.random.default_rng(1).normal(size=n),), {}) for n in (10, 5_000))
+    assert where_the_time_goes("_slides", _slides, large)[0].startswith("`np.convolve(y, y, 'same')` takes")
+    assert where_the_time_goes("_slides", _slides, small) == (None, None)  # what Python does takes the time there
+    assert where_the_time_goes("another", _slides, large) == (None, None)  # the cell times something else
+    assert where_the_time_goes("_adds", _adds, large) == (None, None)
+    assert where_the_time_goes("_compiled", _compiled, large) == (None, None)

@@ -177,6 +177,7 @@ def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
         "the running mean with (1 - beta2)² in front of grads²: square only the gradient": (
             beta2 * v0 + ((1 - beta2) * g) ** 2
         ),
+        "the larger of beta2 · v and grads², as in AdaMax: take the running mean": np.maximum(beta2 * v0, g * g),
         "its own root: the buffer keeps v, the root is for this step alone": np.sqrt(v1),
     }
     return {
@@ -225,6 +226,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     divisions = {
         "the reference without eps: it is added to the root": bare,
         "the reference with eps inside the root: it is added to the root": m1 / c1 / np.sqrt(v1 / c2 + eps),
+        "the reference with eps² inside the root: eps is added to the root": m1 / c1 / np.sqrt(v1 / c2 + eps**2),
         "the reference with eps added to √v before the correction: √v̂ + eps": (
             m1 / c1 / ((np.sqrt(v1) + eps) / np.sqrt(c2))
         ),
@@ -233,6 +235,12 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference without the root: divide by √v̂, not by v̂": m1 / c1 / (v1 / c2 + eps),
         "the reference with m̂ alone: divide it by √v̂ + eps": m1 / c1,
         "the reference with grads instead of m̂": g / (root + eps),
+        "the reference with Nesterov's look-ahead, as in NAdam: m̂ is m / (1 - beta1**t)": (
+            (beta1 * m1 / (1 - beta1 ** (t + 1)) + (1 - beta1) * g / c1) / (root + eps)
+        ),
+        "the reference with Nesterov's look-ahead in m̂: m̂ is m / (1 - beta1**t)": (
+            (beta1 * m1 + (1 - beta1) * g) / c1 / (root + eps)
+        ),
         "the reference with the sign of m̂: divide by √v̂": np.sign(m1),
         "the reference with the old m: m and v are updated first": m0 / c1 / (root + eps),
         "the reference with the old v: v is updated first": m1 / c1 / (np.sqrt(v0 / c2) + eps),
@@ -368,6 +376,11 @@ def clip_mistakes(grads, max_norm, k) -> dict:
     if np.abs(g).max() > max_norm:
         sentence = "its entries clipped one by one to ± max_norm: that turns the direction"
         wrong[sentence] = np.clip(g, -max_norm, max_norm)
+    before = sum(float(np.square(other.astype(np.float64)).sum()) for other in grads[:k])
+    scaled = norm**2 - before * (1 - (max_norm / long) ** 2)  # squared, once the arrays before this one are scaled
+    if norm > max_norm and before > 0.01 * norm**2:  # else it hardly shows
+        sentence = "the reference with the norm taken again after the arrays before it were scaled: take it once, first"
+        wrong[sentence] = g * max_norm / (np.sqrt(scaled) + 1e-6)
     table = _at(CLIP, wrong)
     if norm > max_norm:
         table["the reference without 1e-6 in the denominator"] = (g * max_norm / norm, PYTORCH_CLIP)

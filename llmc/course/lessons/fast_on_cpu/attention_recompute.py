@@ -129,7 +129,7 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     s, dp, D = raw / root, d @ v64.T, (d * o).sum(axis=-1, keepdims=True)  # (T, T), (T, T), (T, 1)
     p = np.where(past, np.exp(np.minimum(s - L[:, None], 0)), 0)  # (T, T)
     right, wrong = _from(p, p * (dp - D), dout, q, k), {name: {} for name in Gradients._fields}
-    for text, table in (_tables(raw, s, L, past) | _masked_in_blocks(p)).items():
+    for text, table in (_tables(raw, s, L, past) | _masked_in_blocks(p) | _hidden_as_0(gradients.dv, p, L, d)).items():
         for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)
     for text, ds in _score_gradients(p, dp, D, past, d, o, q64).items():
@@ -141,7 +141,10 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
         array = getattr(right, name)
         wrong[name] |= {
             "the reference without the scale 1/√hs in front of the sum": (array * root, ONE_NUMBER),
-            "the reference with the scale applied twice": (array / root, ONE_NUMBER),
+            f"the reference with the scale applied twice: in ds, and in a {other[1]} that already holds it?": (
+                array / root,
+                ONE_NUMBER,
+            ),
             f"{other}: the results are in the wrong order": (getattr(right, other), ONE_NUMBER),
         }
     block = _last_block(gradients.dv, p, d)
@@ -192,6 +195,16 @@ def _masked_in_blocks(p) -> dict:
         text = f"the reference with the mask of the first block of {block} queries in all of them"
         wrong[f"{text}: query i is at its own place in the sequence"] = np.where(np.arange(T) <= row, p, 0)  # (T, T)
     return wrong
+
+
+def _hidden_as_0(dv, p, L, d) -> dict:
+    """Probabilities (T, T) of later keys whose score became 0, not -inf; those of the learner's blocks alone."""
+    T, text = len(p), "the reference with hidden scores that are 0 before exp: exp(0 - L) is not 0"
+    filled = np.where(seen(T), p, np.exp(np.minimum(-L, 50))[:, None])  # (T, T)
+    row, key = np.arange(T)[:, None], np.arange(T)  # (T, 1), (T,)
+    tables = (filled * (key < (row // block + 1) * block) for block in range(2, T + 1))  # (T, T) each
+    table = next((table for table in tables if _is(dv, table.T @ d)), filled)
+    return {f"{text}, so hide the keys after exp, or with -inf before it": table}
 
 
 def _score_gradients(p, dp, D, past, d, o, q) -> dict:

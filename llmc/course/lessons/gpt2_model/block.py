@@ -76,7 +76,7 @@ def block_backward(dout, x, p, NH, wrong=""):
     slope = {"no gelu": 1.0, "slope at fch_gelu": _gelu(a["fch_gelu"])[1]}.get(wrong, _gelu(a["fch"])[1])  # (B, T, 4C)
     read = a["residual2"] if wrong == "residual2 for ln2" else a["ln2"]  # (B, T, C)
     dln2, g["fcw"], g["fcb"] = _linear_backward(dfch_gelu * slope, read, p["fcw"])  # (B, T, C)
-    read = {"ln2 at x": x, "ln2 at ln2": a["ln2"]}.get(wrong, a["residual2"])  # (B, T, C)
+    read = {"ln2 at x": x, "ln2 at ln2": a["ln2"], "ln2 at atty": x + a["atty"]}.get(wrong, a["residual2"])  # (B, T, C)
     branch, g["ln2w"], g["ln2b"] = _norm_backward(dln2, read, p["ln2w"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
     straight = {"no second": 0, "no straight": 0, "second twice": 2 * dout}.get(wrong, dout)  # (B, T, C)
     dresidual2 = straight + (0 if wrong == "no mlp branch" else branch)  # (B, T, C)

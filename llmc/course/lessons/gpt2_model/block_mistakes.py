@@ -34,6 +34,11 @@ BACKWARD_SWITCHES = {
         "ln2 is what came out",
         CHAIN,
     ),
+    "ln2 at atty": (
+        "the reference with x + atty in place of residual2: atty went through attprojw and attprojb first; the dict a "
+        "holds residual2",
+        CHAIN,
+    ),
     "no second": ("the reference without the straight branch of the second residual: dout itself goes on, too", FORK),
     "no straight": (
         "the reference without the straight branch of either residual: the gradient also goes on untouched",
@@ -70,7 +75,20 @@ def block_forward_mistakes(x, p, NH) -> dict:
         out, a = block_forward(x, p, NH, wrong)
         for name, array in (a | {"out": out}).items():
             known.setdefault(name, {})[sentence] = (array, BLOCK)
+    for sentence, other in _other_weights(p).items():
+        out, a = block_forward(x, p | other, NH)
+        for name, array in (a | {"out": out}).items():
+            known[name][sentence] = (array, BLOCK)
     return known
+
+
+def _other_weights(p) -> dict:
+    """{sentence: tensors} of a block that leaves out a bias or a weight, or takes one transposed."""
+    layers = ("qkv", "attproj", "fc", "fcproj")
+    wrong = {f"the reference without {name}b": {f"{name}b": 0 * p[f"{name}b"]} for name in ("ln1", "ln2", *layers)}
+    wrong |= {f"the reference without {name}w": {f"{name}w": p[f"{name}w"] ** 0} for name in ("ln1", "ln2")}
+    transposed = "the reference with attprojw transposed: a linear layer is x @ w.T + b"
+    return wrong | {transposed: {"attprojw": p["attprojw"].T}}
 
 
 def block_backward_mistakes(dout, x, p, NH) -> dict:

@@ -113,9 +113,28 @@ def training_mistakes() -> dict:
             lambda words, counts, n: train_fast(words, [1] * len(words), n)
         ),
         "the pairs were counted once, at the beginning: a merge changes the counts of its neighbours": (
-            lambda words, counts, n: sorted((p := count_pairs(words, counts)), key=lambda k: (-p[k], k))[:n]
+            lambda words, counts, n: _of_one_count(words, counts, n, n)
         ),
+    } | {
+        f"{several} tokens were taken from each count of the pairs: a merge changes other counts, so count again": (
+            lambda *case, several=several: _of_one_count(*case, several)
+        )
+        for several in (2, 3, 4, 5, 10)
     }
+
+
+def _of_one_count(words, counts, n, several):
+    """The tokens if each count of the pairs gives several of them."""
+    learned = []
+    while len(learned) < n:
+        pairs = count_pairs(words, counts)
+        if not pairs:
+            break
+        tokens = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:several]
+        learned += tokens
+        for token in tokens:
+            words = [merge(word, token) for word in words]
+    return learned[:n]
 
 
 def _divergence(case, learned, right, at) -> tuple | None:
@@ -190,6 +209,7 @@ def explain_training(case, learned) -> str | None:
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
+    counted = None if has is has_tie else counted  # other trainings show that this is a chance
     told = function and where_it_goes_wrong(function, train_fast, _some())
     first = f"{numbers}{f'; {counted}' if counted else ''}."
     return "\n".join(filter(None, [first, told, function and _smallest_training(function, case)]))

@@ -34,7 +34,7 @@ def what_was_fed(function, kind, n, B, T) -> str | None:
         return None
     read, places = runs[0][0], np.argsort(tokens)  # (n + 1,)   token -> place
     fed = [(places[x], places[y]) for x, y in read]
-    told = _targets(fed, n) or _rows(fed) or _counted(fed, n, B, T) or _begins(fed, n, T)
+    told = _filled_up(fed, n) or _targets(fed) or _rows(fed) or _counted(fed, n, B, T) or _begins(fed, n, T)
     return told or _weights(runs, tokens, lengths)
 
 
@@ -49,16 +49,30 @@ def _run(function, kind, rng, tokens, B, T, lengths):
         return None
 
 
-def _targets(fed, n):
+def _pairs(fed):
+    """(x, y), (tokens,) each: the places of all tokens and targets, in the order in which the model got them."""
+    return (np.concatenate([part.ravel() for part in each]) for each in zip(*fed))
+
+
+def _filled_up(fed, n):
+    """Is each target there, in order, and then more of them?"""
+    x, y = _pairs(fed)
+    if x.size <= n or not (np.array_equal(x[:n], np.arange(n)) and np.array_equal(y[:n], x[:n] + 1)):
+        return None
+    if (x[n:].tolist(), y[n:].tolist()) == ([n], [0]):
+        around = "the first token of the text, as what follows the last one. Does np.roll carry it around to the end?"
+        return f"the model gets one target too many: {around}"
+    more = f"{x.size - n} more, behind the end of the text. Is something filled up there?"
+    return f"the model gets {n} targets, as it should, and {more} The mean of a batch counts all that the model gets"
+
+
+def _targets(fed):
     """Is each target the token after its own?"""
-    x, y = (np.concatenate([part.ravel() for part in each]) for each in zip(*fed))  # (tokens,)
+    x, y = _pairs(fed)
     wrong = np.flatnonzero(y != x + 1)
     if not wrong.size:
         return None
     a, b = int(x[wrong[0]]), int(y[wrong[0]])
-    if wrong.size == 1 and (a, b) == (n, 0):
-        around = "the first token of the text, as what follows the last one. Does np.roll carry it around to the end?"
-        return f"the model gets one target too many: {around}"
     some = "each" if wrong.size == x.size else f"{wrong.size} of {x.size}"
     told = f"the target of {some} of the tokens is not the next token"
     return f"{told}: at place {a} of the text it is the token of place {b}"

@@ -65,7 +65,7 @@ def gradient_parts(W, batches, before) -> dict:
 
 def accumulated_mistakes(W, batches, before, lr) -> dict:
     """Known wrong losses and gradients. before (V, V): what the gradient buffer held at first. lr: of the update."""
-    n, share = len(batches), shares(batches)  # (n,)
+    n, share, tokens = len(batches), shares(batches), sum(x.size for x, _ in batches)  # (n,) shares
     g = [bigram_gradient(W, *batch) for batch in batches]  # n × (V, V)
     each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
     right, equal, total = sum(s * gk for s, gk in zip(share, g)), sum(g) / n, sum(g)
@@ -73,17 +73,43 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
     zeroed = "zero_grad or backward is in the wrong place: call zero_grad once before the loop, and backward inside it"
     wrong = {
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
+        "the sum of the micro-batches' gradients, divided by the number of tokens: each is the mean of its own tokens "
+        "already, so it counts its share": total / tokens,
         f"the reference with the share 1/n for each: {unequal}": equal,
         "the reference with the share applied twice": sum(s * s * gk for s, gk in zip(share, g)),
         "the reference with the size of the first micro-batch for each of them: add up their own sizes": right
-        * sum(x.size for x, _ in batches)
+        * tokens
         / (n * batches[0][0].size),
+        "the reference with each size divided by that of the first micro-batch: divide by the size of all": right
+        * tokens
+        / batches[0][0].size,
+        "the reference with each size divided by that of the last micro-batch: divide by the size of all": right
+        * tokens
+        / batches[-1][0].size,
+        "the reference with each micro-batch's rows divided by the number of all tokens: a row holds T of them": right
+        / batches[0][0].shape[1],
+        "the reference with each micro-batch's tokens divided by the number of all rows: divide by all tokens": right
+        * batches[0][0].shape[1],
+        "the reference weighted by the number of rows: divide by the number of all rows": right
+        * sum(len(x) for x, _ in batches),
+        "the reference with x and y exchanged: x is what the model reads, y what follows": sum(
+            s * bigram_gradient(W, y, x) for s, (x, y) in zip(share, batches)
+        ),
+        "each gradient times its micro-batch's loss: dloss is the share of the tokens alone, without the loss": sum(
+            s * loss * gk for s, loss, gk in zip(share, each, g)
+        ),
+        "each gradient times its micro-batch's loss: dloss is the share of the tokens, not the loss": sum(
+            loss * gk for loss, gk in zip(each, g)
+        ),
+        "each gradient times its micro-batch's loss, with the share 1/n: dloss is the share of the tokens": sum(
+            loss * gk for loss, gk in zip(each, g)
+        )
+        / n,
         "the reference divided by n once more: the shares already add up to 1": right / n,
         "the reference with each share of the tokens so far: divide by the number of all tokens, counted before": sum(
             s / so_far * gk for s, so_far, gk in zip(share, np.cumsum(share), g)
         ),
-        "the reference weighted by the number of tokens: divide by the number of all tokens": right
-        * sum(x.size for x, _ in batches),
+        "the reference weighted by the number of tokens: divide by the number of all tokens": right * tokens,
     }
     for scale, how in (
         (share, ""),
@@ -103,8 +129,7 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         "the reference with the share applied twice": (share * share * each).sum(),
         "the reference divided by n once more": (share * each).sum() / n,
         "the loss AFTER the update: return the one before it": accumulated(W - lr * right, batches)[0],
-        "the reference times the number of tokens: return the mean": (share * each).sum()
-        * sum(x.size for x, _ in batches),
+        "the reference times the number of tokens: return the mean": (share * each).sum() * tokens,
     }
     gradients = {
         "what it should be, plus what the buffer held before: call zero_grad before the loop": right + before
@@ -144,12 +169,17 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the reference without the row that is shorter than T": bigram_loss(W, x[:whole], y[:whole]),
         "the reference without the rows that do not fill a batch": bigram_loss(W, x[:full], y[:full]),
         "the sum over all tokens: divide it by their number": right * n,
+        "e to the power of the loss, the perplexity: return the loss itself, in nats": np.exp(right),
         "the sum of the batches' means: weight each by its tokens, and divide by all of them": means.sum(),
         "the reference divided by len(tokens): nothing predicts the first token, so it does not count": right
         * n
         / (n + 1),
         "the loss with y = x: y is shifted by one token": bigram_loss(W, x, x),
         "the loss of the first batch alone": means[0],
+        "the loss with x and y exchanged: x is what the model reads, y what follows": bigram_loss(W, y, x),
+        "the mean over the targets that have bytes: every target counts, end-of-text too": bigram_loss(
+            W, x[lengths[y] > 0], y[lengths[y] > 0]
+        ),
         "the loss of the last piece alone": means[-1],
         "the mean of the rows' means: the last row is shorter, so weight each by its tokens": np.mean(
             [bigram_loss(W, x[a : a + T], y[a : a + T]) for a in range(0, n, T)]
@@ -191,13 +221,19 @@ def validation_mistakes(W, tokens, B, T, lengths) -> dict:
         "the reference with at least one byte for every token: end-of-text has none": (
             right * n / log(2) / np.maximum(lengths[y], 1).sum()
         ),
-        "the mean of the bits per byte of the batches": np.mean(
-            [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in cut]
+        "the reference without end-of-text in the number of targets: those that have no bytes count, too": (
+            right * np.count_nonzero(lengths[y]) / log(2) / size
         ),
-        "the mean of the bits per byte of the batches, weighted by their tokens: divide all bits by all bytes": (
-            sum(bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].mean(), 1 / b.size) for a, b in cut) / n
+        "the reference without the nats of the targets that have no bytes: end-of-text must be predicted, too": (
+            bigram_loss(W, x[lengths[y] > 0], y[lengths[y] > 0]) * np.count_nonzero(lengths[y]) / log(2) / size
         ),
     }
+    for which, some in (("batches", cut), ("rows", pieces(tokens, 1, T))):
+        each = [bigram_loss(W, a, b) * b.size / log(2) / max(lengths[b].sum(), 1) for a, b in some]  # bits per byte
+        told = f"the mean of the bits per byte of the {which}"
+        wrong_bits[told] = np.mean(each)
+        sizes = [b.size for _, b in some]
+        wrong_bits[f"{told}, weighted by their tokens: divide all bits by all bytes"] = np.dot(each, sizes) / n
     return {"loss": _at(WEIGHTED, wrong), "bits": _at(BITS, wrong_bits)}
 
 
@@ -249,6 +285,7 @@ def z_mistakes(values, window) -> dict:
     median = np.median(full, axis=1)  # (n - w + 1,)
     later = "z changes with later values: the window ends with the value itself"
     places = np.arange(w - 1, len(v))  # (n - w + 1,)   of the newest value
+    own = np.sqrt(_moving_mean((v - _moving_mean(v, w)) ** 2, w))[w - 1 :]  # (n - w + 1,)
     wrong = {
         f"the reference with the value in the middle of its window, so {later}": _z(
             last, [v[i - w // 2 : i - w // 2 + w] for i in places]
@@ -276,8 +313,15 @@ def z_mistakes(values, window) -> dict:
         "the reference divided by the mean absolute distance: divide by the root of the mean square": (last - mean)
         / np.abs(full - mean[:, None]).mean(axis=1),
         "the wrong sign: a value above the mean has a positive z-score": (mean - last) / std,
+        "the reference with a standard deviation of other distances, each value's from its own moving mean: take those"
+        " of all values of a window from the mean of this window": (last - mean) / own,
     }
     return _at(INSTRUMENTS, wrong)
+
+
+def _moving_mean(v, window):
+    """(n,) mean of up to `window` values that end with each one: of fewer at the beginning."""
+    return np.array([v[max(0, i - window + 1) : i + 1].mean() for i in range(len(v))])
 
 
 def _z(last, windows):

@@ -30,6 +30,10 @@ def wrong_choices() -> dict:
         "among equally frequent pairs you took the longest: take the one whose bytes sort first, of whatever length": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], -len(k), k))
         ),
+        "among equally frequent pairs you took the one whose printed text sorts first, as str or repr gives it: compare"
+        " the bytes themselves": (
+            lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k], str(k)))
+        ),
         "the pair with the largest count times length was chosen: take the one that occurs most often": (
             lambda words, counts: (p := count_pairs(words, counts)) and min(p, key=lambda k: (-p[k] * len(k), k))
         ),
@@ -47,6 +51,15 @@ def wrong_choices() -> dict:
         "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
         "behind a pair of two equal tokens the next pair was skipped: b b a holds the pair ba, too": _past_equal_ones,
         "a pair that occurs twice in a word was counted once there": _once_a_word,
+        "the last pair of each word was not counted: a word of n tokens has n - 1 pairs": (
+            lambda words, counts: most_frequent(_counted(words, counts, slice(None, -1)))
+        ),
+        "the first pair of each word was not counted: a word of n tokens has n - 1 pairs": (
+            lambda words, counts: most_frequent(_counted(words, counts, slice(1, None)))
+        ),
+        "a pair was counted as often as the most frequent word that holds it: add up all words, and all places": (
+            lambda words, counts: most_frequent(_of_one_word(words, counts))
+        ),
         "the longest pair was chosen: choose the most frequent one": (
             lambda words, counts: min(count_pairs(words, counts), key=lambda k: (-len(k), k))
         ),
@@ -67,6 +80,10 @@ def _wrong_merges() -> dict:
         ),
         "after a merge the second half was used again: a a a became aa aa. Move on by two": (
             lambda words, token: [_by_ones(word, token) for word in words]
+        ),
+        "after a merge the second half stays behind the new token: a b c became ab b c. Move on by two, as"
+        " `i += 2` does in a `while` loop, but not in a `for` loop": (
+            lambda words, token: [_half_stays(word, token) for word in words]
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(
             lambda pairs: max(pairs, key=lambda pair: (pairs[pair], pair))
@@ -182,6 +199,23 @@ def _of_two_parts(words, counts):
     return b"".join(most_frequent(count_pairs(words, counts, key=lambda left, right: (left, right))))
 
 
+def _counted(words, counts, part):
+    """As count_pairs, of this part of each word's pairs; of all of them where that leaves none."""
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, after in [*zip(word, word[1:])][part]:
+            pairs[left + after] += count
+    return pairs or count_pairs(words, counts)
+
+
+def _of_one_word(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for left, after in zip(word, word[1:]):
+            pairs[left + after] = max(pairs[left + after], count)
+    return pairs
+
+
 def _across_words(words, counts):
     """One long list of all words, each as often as it occurs."""
     row = [token for word, count in zip(words, counts) for _ in range(count) for token in word]
@@ -215,6 +249,11 @@ def _by_ones(word, token):
         if fits and not (i + 1 < len(word) and word[i] + word[i + 1] == token):
             i += 1
     return merged
+
+
+def _half_stays(word, token):
+    """One part for each place: the token where a pair begins that makes it up, else what stands there."""
+    return [token if left + right == token and right else left for left, right in zip(word, [*word[1:], b""])]
 
 
 def _one_split(which):
