@@ -92,6 +92,16 @@ def grid_of_numbers_in_place_of_blocks(rows, cols, block):
     return cols, rows
 
 
+@wrong("grid_for", says="That is round(n / d + 0.5) for both axes: of a half, round goes to the even neighbour")
+def grid_that_rounds_halves(rows, cols, block):
+    return tuple(round(n / threads + 0.5) for n, threads in zip((cols, rows), block))
+
+
+@wrong("grid_for", says="2 · 2 threads for 5 rows.\nThat is (n - 1) // d in y: add 1 to it")
+def grid_without_the_one_in_y(rows, cols, block):
+    return (cols - 1) // block[0] + 1, (rows - 1) // block[1]
+
+
 # ------------------------------------------------------------------------------------------------ 2 leaky_relu
 
 GUARD = "if (i < n) {"
