@@ -585,6 +585,11 @@ def warp_without_the_last_row(code):
     return replaced(code, "row >= N", "row >= N - 1")
 
 
+@wrong("warp_softmax", says="NaN or infinite")
+def softmax_with_the_maximum_of_the_first_row(code):  # whose rows have maxima that are far apart
+    return replaced(code, "top = fmaxf(top, x[c]);", "top = fmaxf(top, x[c - row * C]);")
+
+
 # -------------------------------------------------------------------------------------------- 3 online_softmax
 
 RESCALED = "total = total * expf(top - higher) + expf(x[c] - higher);"
@@ -703,6 +708,16 @@ def online_pairs_with_the_top_overwritten(code):
 @wrong("online_softmax", says="each other's factors")
 def online_pairs_with_factors_exchanged(code):
     return pairs(code, "total = total * expf(t - m) + s * expf(top - m);")
+
+
+@wrong("online_softmax", says="each sum needs the factor of its own maximum")
+def online_pairs_with_the_factor_of_the_other_sum(code):
+    return pairs(code, "total += s * expf(top - m);")
+
+
+@wrong("online_softmax", says="with 1 added for every number")
+def online_that_counts(code):
+    return replaced(code, "expf(x[c] - higher);", "1.0f;")
 
 
 def pairs(code, merging):

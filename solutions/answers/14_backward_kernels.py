@@ -345,7 +345,7 @@ def dx_divided_by_the_lanes(code):
     return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms) / 32")
 
 
-@wrong("layernorm_dx", says="add up those of all lanes, by warp_sum")
+@wrong("layernorm_dx", says="own sums, divided by C: add up those of all lanes")
 def dx_of_each_lanes_own_sums(code):
     return replaced(code, "warp_sum(dnorms)", "dnorms", "warp_sum(products)", "products")
 
@@ -884,6 +884,21 @@ def fused_that_steps_without_the_grid(code):
 @wrong("fused_layernorm_backward", says="brings both threads to `row` = 2: the first begins with 2, the other with 0")
 def fused_that_steps_by_single_rows(code):
     return replaced(code, "row += gridDim.x * 8", "row += gridDim.x")
+
+
+@wrong("fused_layernorm_backward", says="begins with `row` = 1 for both threads: in `blockIdx.x + warp`")
+def fused_that_begins_at_neighbouring_rows(code):
+    return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + warp;")
+
+
+@wrong("fused_layernorm_backward", says="with each lane's own second sum, of dnorm · norm: add up those of all lanes")
+def fused_products_not_added_up(code):
+    return replaced(code, "            products += __shfl_xor_sync(0xffffffff, products, gap);\n", "")
+
+
+@right("fused_layernorm_backward")
+def fused_whose_warps_lie_a_grid_apart(code):
+    return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + gridDim.x * warp;")
 
 
 @wrong("fused_layernorm_backward", says="laid out as (2, gridDim.x, C)")

@@ -74,6 +74,7 @@ ALONG = {  # mistakes of one axis or of both, and the blocks that each gives for
     "round(n / d + 0.5){}: of a half, round goes to the even neighbour, so 16.5 becomes 16, but 3.5 becomes 4": (
         lambda n, d: round(n / d + 0.5)
     ),
+    "n / d + 0.5{}, rounded down: round up": lambda n, d: int(n / d + 0.5),
     "(n - 1) // d{}: add 1 to it": lambda n, d: (n - 1) // d,
     "n / d, rounded up, and 1 more{}": lambda n, d: -(-n // d) + 1,
 }
@@ -82,12 +83,15 @@ FORMULAS = {
         lambda n, d: tuple(blocks * threads for blocks, threads in zip(_smallest(n, d), d))
     ),
     "These are the numbers of the matrix, not blocks: divide by the threads of a block": lambda n, d: n,
+    "Both are divided by all threads of a block: divide by those along the same axis": (
+        lambda n, d: tuple(-(-numbers // (d[0] * d[1])) for numbers in n)
+    ),
     "These blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": (
         lambda n, d: (-(-n[0] * n[1] // (d[0] * d[1])), 1)
     ),
 }
 MORE = [((columns, rows), (32, 4)) for columns in (96, 97) for rows in (64, 65)]  # a remainder in none, one, both
-MORE += [((128, 68), (32, 4))]  # quotients that are even in the other axis
+MORE += [((128, 68), (32, 4)), ((80, 66), (32, 4)), ((127, 67), (32, 4))]  # other multiples, halves, a rest of most
 
 
 def _made_by(formulas, got, sizes, block) -> str:

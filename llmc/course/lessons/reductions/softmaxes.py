@@ -136,6 +136,9 @@ def _online(x64) -> dict:
         "the reference with a sum that leaves out each new maximum": (
             lambda total, fall, e: np.where(fall < 0, total * np.exp(fall), total + e)
         ),
+        "the reference with 1 added for every number: it is exp(x[c] - the maximum so far), 1 only for a new maximum": (
+            lambda total, fall, e: total * np.exp(fall) + 1
+        ),
         "the reference with a sum that begins again at each new maximum": (
             lambda total, fall, e: np.where(fall < 0, 1.0, total + e)
         ),
@@ -186,15 +189,14 @@ def _in_pairs(x64, e, top, own) -> dict:
         f"{sums} the lane's own as it is: it, too, must be rescaled to the higher maximum, before top is changed": (
             lambda mine, its, down, its_down: mine + its * its_down
         ),
+        f"{sums} the lane's own as it is, and the other's times exp(the lane's own maximum - the higher one): each sum "
+        "needs the factor of its own maximum": lambda mine, its, down, its_down: mine + its * down,
     }
     lane, known = np.arange(LANES), {}
     for words, rule in rules.items():
         _, total = _exchanged(top, own, rule, [lane ^ gap for gap in GAPS])
         known[words] = e / back(total, C), ONLINE
-    below = [np.where(lane + gap < LANES, lane + gap, lane) for gap in GAPS]  # its own where no lane is there
-    tops, total = _exchanged(top, own, lambda mine, its, down, its_down: mine * down + its * its_down, below)
-    words = "softmax with the maximum and the sum that __shfl_down_sync leaves in each lane: only lane 0 has the row's"
-    return known | {words: (np.exp(x64 - back(tops, C)) / back(total, C), ONLINE)}
+    return known
 
 
 def _exchanged(top, total, rule, partners):

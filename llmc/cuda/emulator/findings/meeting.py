@@ -1,4 +1,4 @@
-"""A loop that brings two threads to one number, although they begin at different ones: its step is too short."""
+"""Loops that bring two threads of a race to one number, although each is to have numbers of its own."""
 
 import re
 from itertools import islice
@@ -7,17 +7,28 @@ from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.barrier_advice import lines_in_one_function
 from llmc.cuda.emulator.findings.loops import end_of_statement
 from llmc.cuda.emulator.findings.rounds import loops_around, rounds
-from llmc.cuda.emulator.findings.values import declared, evaluated, function_around, needed, of_the_launch, value
+from llmc.cuda.emulator.findings.values import (
+    NAME,
+    declared,
+    evaluated,
+    function_around,
+    listed,
+    needed,
+    of_the_launch,
+    value,
+)
 
 MOST = 4096  # turns of a loop that are looked at
 ELEMENT = r"(\w+\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])(?:\.\w)?"
 SET = re.compile(rf"(?:{ELEMENT}|\*\s*(\w+|\([^;=]*\)))\s*[-+*/]?=(?!=)")
+SHARES = re.compile(r"[/%&]|>>")  # threadIdx.x % 32: the threads of several warps are meant to begin alike
+ALONE = "If each `{name}` is for one of them alone"
 
 
 def meeting(found) -> str:
     """A sentence if the threads of a race meet at one value of a loop's variable that decides what is written.
 
-    "" where that cannot be worked out, and where both begin at the same value: then both are meant to go through it.
+    "" where that cannot be worked out, and where the loop begins with the same for both: then it is meant for both.
     """
     lines, (here, there, _) = mask(found.raw.code).splitlines(), lines_in_one_function(found)
     known = [of_the_launch(found, second) for second in (False, True)]
@@ -25,18 +36,40 @@ def meeting(found) -> str:
         return ""
     text, at = function_around(lines, here)
     fixed, made = declared(text, at), needed(_written(lines, here if found.problem.write else there), text)
-    for name, first, *rest in (loop for loop in loops_around(lines, min(here, there)) if loop[0] in made):
-        number = _head(lines, name, first, here, there)
-        mine, its = (_turns((name, first, *rest), each, fixed) for each in known)
-        steps = {value(rest[1], each | evaluated(fixed, each)) for each in known}
-        both = sorted({*mine} & {*its})
-        if number and both and mine[0] != its[0] and len(steps) == 1 and None not in steps:
-            return (
-                f"The loop on line {number} brings both threads to `{name}` = {both[0]}: the first begins with "
-                f"{mine[0]}, the other with {its[0]}, and a step is {steps.pop()}. If each `{name}` is for one of them "
-                "alone, every step must lead past all the numbers at which others begin."
-            )
+    known = [each | evaluated(fixed, each) for each in known]
+    for loop in (each for each in loops_around(lines, min(here, there)) if each[0] in made):
+        if (number := _head(lines, *loop[:2], here, there)) and (met := _met(loop, known, number)):
+            return met
     return ""
+
+
+def _met(loop, known, number) -> str:
+    """The sentence about the loop on this line. known: {name: value} of both threads."""
+    name, first, _, step = loop
+    mine, its = ([turn[name] for turn in islice(rounds([loop], each, {}), MOST)] for each in known)
+    steps, both = {value(step, each) for each in known}, sorted({*mine} & {*its})
+    if not both or len(steps) != 1 or None in steps:
+        return ""
+    alone, parts = ALONE.format(name=name), [_parts(first, each) for each in known]
+    if mine[0] == its[0] and parts[0] != parts[1] and not SHARES.search(first):
+        first = " ".join(first.split())
+        return (
+            f"The loop on line {number} begins with `{name}` = {mine[0]} for both threads: in `{first}`, the first has "
+            f"{listed(parts[0])}, the other has {listed(parts[1])}. {alone}, they must begin with different ones."
+        )
+    if mine[0] == its[0]:
+        return ""
+    return (
+        f"The loop on line {number} brings both threads to `{name}` = {both[0]}: the first begins with {mine[0]}, the "
+        f"other with {its[0]}, and a step is {steps.pop()}. {alone}, every step must lead past all the numbers at "
+        "which others begin."
+    )
+
+
+def _parts(expression, known) -> dict:
+    """{name: value} of the names in an expression, as they stand there."""
+    names = dict.fromkeys(re.findall(rf"{NAME.pattern}(?:\.[xyz])?", expression))
+    return {name: known[name.replace(".", "_")] for name in names if name.replace(".", "_") in known}
 
 
 def _written(lines, line) -> str:
@@ -55,7 +88,3 @@ def _head(lines, name, first, here, there) -> int:
         if head and end_of_statement(lines, number, head.start())[0] >= max(here, there):
             return number
     return 0
-
-
-def _turns(loop, known, fixed) -> list[int]:
-    return [turn[loop[0]] for turn in islice(rounds([loop], known, fixed), MOST)]
