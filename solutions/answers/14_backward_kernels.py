@@ -901,6 +901,13 @@ def fused_whose_warps_lie_a_grid_apart(code):
     return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + gridDim.x * warp;")
 
 
+@wrong(
+    "fused_layernorm_backward", says="in different turns: the first has quads = 33, lane = 1 and k = 0, the other has"
+)
+def fused_sums_one_place_further(code):
+    return replaced(code, "sums[quads + i] = make_float4", "sums[quads + lane + k] = make_float4")
+
+
 @wrong("fused_layernorm_backward", says="laid out as (2, gridDim.x, C)")
 def fused_in_another_layout(code):  # `old` is set by a function
     load = "__device__ void load(float* to, float4 q)\n{\n    to[0] = q.x, to[1] = q.y, to[2] = q.z, to[3] = q.w;\n}\n"

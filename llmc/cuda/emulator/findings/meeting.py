@@ -12,6 +12,7 @@ from llmc.cuda.emulator.findings.values import (
     declared,
     evaluated,
     function_around,
+    in_words,
     listed,
     needed,
     of_the_launch,
@@ -41,6 +42,38 @@ def meeting(found) -> str:
         if (number := _head(lines, *loop[:2], here, there)) and (met := _met(loop, known, number)):
             return met
     return ""
+
+
+def in_other_turns(found) -> str:
+    """A sentence if two threads write one element by one line, each in another turn of its loops; else ""."""
+    problem, lines = found.problem, mask(found.raw.code).splitlines()
+    known = [of_the_launch(found, second) for second in (False, True)]
+    if not found.line or found.line != found.line2 or not all(known) or not problem.size:
+        return ""
+    text, at = function_around(lines, found.line)
+    targets = re.findall(r"(\w+)\s*\[(.*)\]", _written(lines, found.line))
+    if len(targets) != 1 or "threadIdx" in needed(targets[0][0], text):  # each thread has a pointer of its own
+        return ""
+    index, fixed = targets[0][1], declared(text, at)
+    loops, element = loops_around(lines, found.line), problem.offset // problem.size
+    made = [loop[0] for loop in loops if loop[0] in needed(index, text)]
+    mine, its = (
+        [
+            ({variable: turn[variable] for variable in made}, _parts(index, there))
+            for turn in islice(rounds(loops, each, fixed), MOST)
+            if value(index, there := each | turn | evaluated(fixed, each | turn)) == element
+        ]
+        for each in known
+    )
+    if not mine or not its or any(turn == other for turn, _ in mine for other, _ in its):
+        return ""
+    (turn, parts), (other, others) = mine[0], its[0]
+    steps = in_words([f"`{variable}`" for variable in made if turn[variable] != other[variable]])
+    return (
+        f"`{' '.join(index.split())}` is {element} for both threads, in different turns: the first has "
+        f"{listed(parts)}, the other has {listed(others)}. If each is to have elements of its own, a step of {steps} "
+        "must lead past those that the others have."
+    )
 
 
 def _met(loop, known, number) -> str:

@@ -17,7 +17,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
 )
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
-from llmc.cuda.emulator.findings.meeting import meeting
+from llmc.cuda.emulator.findings.meeting import in_other_turns, meeting
 from llmc.cuda.emulator.findings.places import array_of
 from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
 
@@ -176,6 +176,8 @@ def _one_element(found) -> str:
         return met
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
+    if turns := in_other_turns(found):
+        return turns
     row = _past_a_row(found)
     return (
         f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} let only one "
