@@ -92,6 +92,27 @@ def grid_of_numbers_in_place_of_blocks(rows, cols, block):
     return cols, rows
 
 
+@wrong("grid_for", says="That is round(n / d + 0.5) for both axes: of a half, round goes to the even neighbour")
+def grid_that_rounds_halves(rows, cols, block):
+    return tuple(round(n / threads + 0.5) for n, threads in zip((cols, rows), block))
+
+
+@wrong("grid_for", says="2 · 2 threads for 5 rows.\nThat is (n - 1) // d in y: add 1 to it")
+def grid_without_the_one_in_y(rows, cols, block):
+    return (cols - 1) // block[0] + 1, (rows - 1) // block[1]
+
+
+@wrong("grid_for", says="That is n / d + 0.5 for both axes, rounded down: round up")
+def grid_rounded_half_up(rows, cols, block):
+    return int(cols / block[0] + 0.5), int(rows / block[1] + 0.5)
+
+
+@wrong("grid_for", says="Both are divided by all threads of a block")
+def grid_by_all_threads(rows, cols, block):
+    threads = block[0] * block[1]
+    return -(-cols // threads), -(-rows // threads)
+
+
 # ------------------------------------------------------------------------------------------------ 2 leaky_relu
 
 GUARD = "if (i < n) {"
@@ -133,6 +154,17 @@ def leaky_with_a_loop(code):
 def leaky_written_twice_by_its_own_thread(code):
     return replaced(
         code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", "out[i] = x[i]; if (out[i] < 0) out[i] *= slope;"
+    )
+
+
+@wrong("leaky_relu", says="x + slope · x where x is below 0: there it is slope · x alone")
+def leaky_that_adds_the_slope(code):
+    return body(
+        code,
+        """
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i] + slope * fminf(x[i], 0.0f);
+""",
     )
 
 

@@ -585,6 +585,11 @@ def warp_without_the_last_row(code):
     return replaced(code, "row >= N", "row >= N - 1")
 
 
+@wrong("warp_softmax", says="NaN or infinite")
+def softmax_with_the_maximum_of_the_first_row(code):  # whose rows have maxima that are far apart
+    return replaced(code, "top = fmaxf(top, x[c]);", "top = fmaxf(top, x[c - row * C]);")
+
+
 # -------------------------------------------------------------------------------------------- 3 online_softmax
 
 RESCALED = "total = total * expf(top - higher) + expf(x[c] - higher);"
@@ -683,6 +688,46 @@ def online_relative_to_the_old_maximum(code):
 @wrong("online_softmax", says="in place of `total = total * expf(higher - top) + expf(x[c] - higher)` in line 23")
 def online_with_the_sign_wrong(code):
     return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
+
+
+@wrong("online_softmax", says="each lane's sum must be rescaled to the row's maximum before they are added")
+def online_lanes_rescaled_after_adding(code):
+    return replaced(code, MERGED, "total = warp_sum(total) * expf(top - of_row);")
+
+
+@wrong("online_softmax", says="one factor, exp(the lane's own maximum - the higher one): the other's sum needs that of")
+def online_pairs_with_one_factor(code):
+    return pairs(code, "total = (total + s) * expf(top - m);")
+
+
+@wrong("online_softmax", says="the lane's own as it is: it, too, must be rescaled")
+def online_pairs_with_the_top_overwritten(code):
+    return pairs(code, "top = m;\n        total = total * expf(top - m) + s * expf(t - m);")
+
+
+@wrong("online_softmax", says="each other's factors")
+def online_pairs_with_factors_exchanged(code):
+    return pairs(code, "total = total * expf(t - m) + s * expf(top - m);")
+
+
+@wrong("online_softmax", says="each sum needs the factor of its own maximum")
+def online_pairs_with_the_factor_of_the_other_sum(code):
+    return pairs(code, "total += s * expf(top - m);")
+
+
+@wrong("online_softmax", says="with 1 added for every number")
+def online_that_counts(code):
+    return replaced(code, "expf(x[c] - higher);", "1.0f;")
+
+
+def pairs(code, merging):
+    """The kernel that merges maximum and sum of two lanes at once, by `t` and `s` of the other and `m` of both."""
+    loop = """
+    for (int gap = 16; gap > 0; gap /= 2) {
+        float t = __shfl_xor_sync(0xffffffff, top, gap), s = __shfl_xor_sync(0xffffffff, total, gap), m = fmaxf(t, top);
+"""
+    merged = code[code.index("    float of_row = warp_max(top);") : code.index("    top = of_row;\n")]
+    return replaced(code, merged + "    top = of_row;\n", f"{loop}        {merging}\n        top = m;\n    }}\n")
 
 
 @wrong("online_softmax", says="sectors of 32 bytes are moved")

@@ -345,7 +345,7 @@ def dx_divided_by_the_lanes(code):
     return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms) / 32")
 
 
-@wrong("layernorm_dx", says="add up those of all lanes, by warp_sum")
+@wrong("layernorm_dx", says="own sums, divided by C: add up those of all lanes")
 def dx_of_each_lanes_own_sums(code):
     return replaced(code, "warp_sum(dnorms)", "dnorms", "warp_sum(products)", "products")
 
@@ -881,6 +881,45 @@ def fused_that_steps_without_the_grid(code):
     return replaced(code, "row += gridDim.x * 8", "row += 8")
 
 
+@wrong("fused_layernorm_backward", says="brings both threads to `row` = 2: the first begins with 2, the other with 0")
+def fused_that_steps_by_single_rows(code):
+    return replaced(code, "row += gridDim.x * 8", "row += gridDim.x")
+
+
+@wrong("fused_layernorm_backward", says="begins with `row` = 1 for both threads: in `blockIdx.x + warp`")
+def fused_that_begins_at_neighbouring_rows(code):
+    return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + warp;")
+
+
+@wrong("fused_layernorm_backward", says="with each lane's own second sum, of dnorm · norm: add up those of all lanes")
+def fused_products_not_added_up(code):
+    return replaced(code, "            products += __shfl_xor_sync(0xffffffff, products, gap);\n", "")
+
+
+@right("fused_layernorm_backward")
+def fused_whose_warps_lie_a_grid_apart(code):
+    return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + gridDim.x * warp;")
+
+
+@wrong(
+    "fused_layernorm_backward", says="in different turns: the first has quads = 33, lane = 1 and k = 0, the other has"
+)
+def fused_sums_one_place_further(code):
+    return replaced(code, "sums[quads + i] = make_float4", "sums[quads + lane + k] = make_float4")
+
+
+@wrong("fused_layernorm_backward", says="laid out as (2, gridDim.x, C)")
+def fused_in_another_layout(code):  # `old` is set by a function
+    load = "__device__ void load(float* to, float4 q)\n{\n    to[0] = q.x, to[1] = q.y, to[2] = q.z, to[3] = q.w;\n}\n"
+    start, end = code.index("            float4 old = dx4[i]"), code.index("        }\n    }\n    for (int turn")
+    added = "            float old[4];\n            load(old, dx4[i]);\n            float4 d = dnorm[k], v = norm[k];\n"
+    added += "".join(f"            old[{k}] += (d.{slot} - a - v.{slot} * b) * r;\n" for k, slot in enumerate("xyzw"))
+    added += "            dx4[i] = make_float4(old[0], old[1], old[2], old[3]);\n"
+    there = "((float4*)partial)[(size_t)blockIdx.x * 2 * quads + i]"
+    place = "((float4*)partial)[(size_t)(i / quads * gridDim.x + blockIdx.x) * quads + i % quads]"
+    return load + replaced(code[:start] + added + code[end:], there, place)
+
+
 @wrong("fused_layernorm_backward", says="overwritten instead of accumulated")
 def fused_written(code):
     return replaced(code, "float4 old = dx4[i], d", "float4 old = make_float4(0, 0, 0, 0), d")
@@ -932,7 +971,7 @@ def fused_by_atomics(code):
     return replaced(code, turns, atomics)
 
 
-@wrong("fused_layernorm_backward", says="nothing sets `dw` before your kernel adds to it")
+@wrong("fused_layernorm_backward", says="nothing sets `dw` and `db` before your kernel adds to them")
 def fused_onto_anything(code):
     return replaced(code, "dw[8] = {}, db[8] = {},", "dw[8], db[8],")
 

@@ -36,7 +36,8 @@ SEEDS = 5, 6  # of the numbers that a change must be right for, besides the chec
 COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
 SLIPS = 1.5  # the rank up to which something is another than it should be, and nothing is missing
-NEEDLESS = re.compile(r"(?<!\w)\((-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])")
+SIMPLE = r"[a-z_]\w*(?:\.[xyz])?"
+NEEDLESS = re.compile(rf"(?<!\w)\((?:(-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])|({SIMPLE})\)(?= [-+*/] ))")
 
 _seconds = SECONDS
 
@@ -177,7 +178,7 @@ def _is_order(code, repair) -> bool:
 
 def _plain(text) -> str:
     """Without brackets that only the change needs."""
-    return NEEDLESS.sub(r"\1", " ".join(text.split()))
+    return NEEDLESS.sub(r"\1\2", " ".join(text.split()))
 
 
 def _cut(text) -> str:

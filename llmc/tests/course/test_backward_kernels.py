@@ -166,10 +166,17 @@ def test_why_something_was_never_written():
 
 @pytest.mark.parametrize("declared", ["float4 dw[8], norm[8];", "float4 a[8] = {}, dw[8];", "float dw[K];"])
 def test_a_local_array_that_nobody_sets_is_named(declared):
-    with pytest.raises(WrongAnswer, match="nothing sets `dw` before your kernel adds to it"):
-        missing.never_set(f"{declared} norm[k] = v; dw[k].x += d.x * v.x;")
-    missing.never_set(f"{declared} dw[k] = zero; dw[k].x += d.x * v.x;")
-    missing.never_set("float4 old = dx4[i], d = dw[k]; dx4[i].x += d.x, dw[k].x += d.x;")  # no arrays are declared
+    adds = f"{declared} norm[k] = v; dw[k].x += d.x * v.x;"
+    assert missing.never_set_arrays(adds, lambda code: "memset(dw" not in code) == ["dw"]
+    assert not missing.never_set_arrays(adds, lambda code: False)  # what is wrong is something else
+    assert not missing.never_set_arrays(f"{declared} dw[k] = zero; dw[k].x += d.x * v.x;", lambda code: True)
+    none = "float4 old = dx4[i], d = dw[k]; dx4[i].x += d.x, dw[k].x += d.x;"  # no arrays are declared
+    assert not missing.never_set_arrays(none, lambda code: True)
+
+
+def test_a_local_array_that_a_helper_fills_is_not_named():
+    code = "float old[4], dw[8]; load(old, x); old[j] += d[j]; dw[k] += d[k];"
+    assert missing.never_set_arrays(code, lambda code: "memset(dw" not in code) == ["dw"]
 
 
 def test_places_are_headings():

@@ -90,6 +90,21 @@ __global__ void one_loop_for_each_block(float* out, const float* x, int n) {
         out[i] = old + x[i];
     }
 }
+__global__ void rows_of_each_warp(float* out, const float* x, int n) {
+    int lane = threadIdx.x % 32;
+    for (int row = threadIdx.x / 32; row < n / 32; row++) {  // @one-row-further
+        float* here = out + 32 * row;
+        float old = here[lane];
+        here[lane] =
+            old + x[lane];
+    }
+}
+__global__ void twos_of_each_thread(float* out, const float* x, int n) {
+    __shared__ float s[128];
+    for (int k = 0; k < 2; k++) s[threadIdx.x + k] = x[k] + threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}
 __global__ void overwritten_before_it_is_read(float* out, const float* x, int n) {
     out[threadIdx.x] = 1.0f;  // @overwrites
     if (threadIdx.x == 0) out[40] = out[33];  // @reads-late
@@ -173,6 +188,18 @@ def test_blocks_that_step_without_the_grid_need_no_atomics(module):
     text = inspect(kernel, (2,), (32,), (*arrays, np.int32(128)), measure=False).problems[0].text
     assert f"the loop on line {at('not-the-grid')} begins at a place of each block's own" in text
     assert "atomicAdd" not in text
+
+
+def test_warps_whose_loops_bring_them_to_one_row_need_no_barrier(report):
+    for found in report("rows_of_each_warp").problems:
+        assert f"The loop on line {at('one-row-further')} brings both threads to `row` = 1" in found.text
+        assert "and a step is 1" in found.text and "__sync" not in found.text and "atomicAdd" not in found.text
+
+
+def test_turns_in_which_two_threads_come_to_one_element_are_named(report):
+    text = report("twos_of_each_thread").problems[0].text
+    assert "`threadIdx.x + k` is " in text and "a step of `k` must lead past" in text and "atomicAdd" not in text
+    assert "k = 0" in text and "k = 1" in text
 
 
 def test_what_is_overwritten_before_it_is_read_may_have_to_be_read_earlier(report):

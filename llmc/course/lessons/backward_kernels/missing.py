@@ -1,12 +1,14 @@
 """Lesson 14: why a kernel may leave numbers unwritten, or add to numbers that nobody has set."""
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks.runs import emulate
 from llmc.course.lessons.backward_kernels.places import REGISTERS, STAGES
+from llmc.course.lessons.backward_kernels.sums import add_up
 from llmc.cuda.emulator.compiling.text import mask
 
 RETURN = re.compile(r"\breturn\s*;")
@@ -67,12 +69,48 @@ def idle_warps(code, N, blocks) -> str:
     )
 
 
-def never_set(code):
-    """WrongAnswer if the source of a kernel that is wrong adds to a local array, and sets it nowhere."""
+def never_set(code, blocks, arguments, sums):
+    """WrongAnswer if a kernel whose sums are wrong adds to local arrays that nothing sets, and is right with zeros.
+
+    arguments: of its launch; the second is partial (blocks, 2, C). sums: what partial should be.
+    """
+
+    def right(changed):
+        given = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+        with suppress(WrongAnswer):
+            report = emulate(changed, "fused_layernorm_backward", (blocks,), (256,), given, shared_mem=4 * sums[0].size)
+            return not report.problems and add_up(given[1], sums)
+        return False
+
+    names = [f"`{name}`" for name in never_set_arrays(code, right)]
+    if names:
+        raise WrongAnswer(
+            f"partial is wrong, because nothing sets {' and '.join(names)} before your kernel adds to "
+            f"{'them' if names[1:] else 'it'}. A local array holds anything at first: `float4 a[8] = {{}};` sets one "
+            f"to zeros.\n→ Where to look: {REGISTERS}."
+        )
+
+
+def never_set_arrays(code, right) -> list[str]:
+    """The local arrays to which the source adds, and which nothing sets; [] if zeros in them do not make it right.
+
+    right(source): are the sums of a kernel right?
+    """
+    names = []
     for name in (name for declared in DECLARED.findall(code) for name in NOT_SET.findall(declared)):
         place = rf"\b{name}\[[^\]]*\](?:\.\w)?\s*"
         if re.search(place + r"\+=", code) and not re.search(place + r"=(?!=)", code):
-            raise WrongAnswer(
-                f"partial is wrong, because nothing sets `{name}` before your kernel adds to it. A local array holds "
-                f"anything at first: `float4 {name}[8] = {{}};` sets it to zeros.\n→ Where to look: {REGISTERS}."
-            )
+            names.append(name)
+    if not names or not right(_begun(names, code)):
+        return []
+    return [name for name in names if not right(_begun(names, code, name))]  # a helper may fill the others
+
+
+def _begun(names, code, spoilt="") -> str:
+    """The source with zeros in these local arrays, and NaN in the spoilt one, where they are declared."""
+    for name in names:
+        place = re.search(rf"\b{name}\[\w+\](?=\s*[,;])", code)  # its declaration comes first
+        end = code.index(";", place.end()) + 1
+        nan = f" memset({name}, 255, sizeof {name});" if name == spoilt else ""
+        code = f"{code[: place.end()]} = {{}}{code[place.end() : end]}{nan}{code[end:]}"
+    return code

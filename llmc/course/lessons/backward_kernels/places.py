@@ -39,3 +39,6 @@ WHERE = {
     "sectors": REGISTERS,
     "requests": QUADS,
 }
+WHERE_BUCKETS = WHERE | {
+    "out-of-bounds starts": f"a block has one bucket, starts[blockIdx.x] to starts[blockIdx.x + 1]; {BUCKETS}"
+}

@@ -145,15 +145,16 @@ def gradients(dout, x, w):
     return rows.Gradients(dx[0], dw, db)
 
 
-def dx_mistakes(dout, x, w) -> dict:
-    """Known wrong dx (N, C), without what the buffer held."""
+def dx_mistakes(dout, x, w, neighbours=1) -> dict:
+    """Known wrong dx (N, C), without what the buffer held. neighbours: so many numbers of a row that lie together are
+    one lane's."""
     known = relocated(layernorm.backward_mistakes(dout, x, w)["dx"], ALONG_ROWS)
     known = {words: wrong for words, wrong in known.items() if "x.shape" not in words}  # a kernel has no such thing
-    known |= {words: (array, ALONG_ROWS) for words, array in _wrong_means(dout, x, w).items()}
+    known |= {words: (array, ALONG_ROWS) for words, array in _wrong_means(dout, x, w, neighbours).items()}
     return telling(known, gradients(dout, x, w).dx)
 
 
-def _wrong_means(dout, x, w) -> dict:
+def _wrong_means(dout, x, w, neighbours) -> dict:
     """dx (N, C) from means that went wrong in a way in which only a kernel's do."""
     norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
     x64, dnorm = np.asarray(x, np.float64), np.asarray(dout, np.float64) * w  # (N, C) each
@@ -165,11 +166,13 @@ def _wrong_means(dout, x, w) -> dict:
     a, b = (terms.mean(axis=1, keepdims=True) for terms in (dnorm, dnorm * norm))  # (N, 1) each
     dout_mean, dout_norm = (terms.mean(axis=1, keepdims=True) for terms in (dout, dout * norm))  # (N, 1) each
     of_row_0 = (x64 - mean[0]) * rstd  # (N, C)
-    lanes = (np.arange(C)[:, None] % 32 == np.arange(C) % 32) / C  # (C, C)
+    lane = np.arange(C) // neighbours % 32  # (C,)
+    lanes = (lane[:, None] == lane) / C  # (C, C)
+    own_a, own_b = dnorm @ lanes, (dnorm * norm) @ lanes  # (N, C) each
     return {
-        "the reference with each lane's own sums, divided by C: add up those of all lanes, by warp_sum": dx(
-            dnorm @ lanes, (dnorm * norm) @ lanes
-        ),
+        "the reference with each lane's own sums, divided by C: add up those of all lanes": dx(own_a, own_b),
+        "the reference with each lane's own first sum, of dnorm: add up those of all lanes": dx(own_a, b),
+        "the reference with each lane's own second sum, of dnorm · norm: add up those of all lanes": dx(a, own_b),
         "the reference with x in place of norm in the second mean": dx(a, (dnorm * x64).mean(axis=1, keepdims=True)),
         "the reference with mean(dout) in place of mean(dnorm): w is missing in the first sum": dx(dout_mean, b),
         "the reference with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum": dx(
@@ -466,7 +469,7 @@ def fused_mistakes(dout, x, w, dx, before, partial) -> dict:
         wrong[f"the reference with .{slot} left out of the first mean"] = with_means(without, 1.0)
         wrong[f"the reference with .{slot} left out of the second mean"] = with_means(1.0, without)
     wrong = {words: (array.astype(np.float32), QUADS) for words, array in wrong.items()}
-    known = telling(dx_mistakes(dout, x, w) | wrong, right)
+    known = telling(dx_mistakes(dout, x, w, neighbours=4) | wrong, right)
     known |= {words: (array - before, QUADS) for words, array in slots(dx, right + before).items()}
     chunks = len(partial)
     shown = {words: (a, QUADS) for words, a in slots(partial, partial_sums(dout, x, chunks, warps=8)).items()}

@@ -40,6 +40,7 @@ def leaky_relu(x, slope) -> dict:
         "x + slope where x is below 0: multiply": x64 + slope,
         "x - slope where x is below 0: multiply": x64 - slope,
         "x / slope where x is below 0: multiply": x64 / slope,
+        "x + slope · x where x is below 0: there it is slope · x alone": x64 + slope * x64,
         "-slope · x where x is below 0: the sign is lost": -slope * x64,
         "|x| where x is below 0": -x64,
         "slope² · x where x is below 0: it is multiplied twice": slope * slope * x64,

@@ -50,8 +50,10 @@ def compare_grid(got, rows, cols, block):
     case = f"{rows} rows and {cols} columns, in blocks of {block}: expected the grid {wanted}, got {got}."
     sentence = _made_by(EXCHANGED, got, (cols, rows), block)
     if not sentence:
-        more = _made_by(FORMULAS, got, (cols, rows), block) or _of_the_other_axis()
-        sentence = _first_wrong_axis(got, wanted, (cols, rows), block) + (f".\n{more}" if more else "")
+        axis = 0 if got[0] != wanted[0] else 1
+        more = _along(axis, got, (cols, rows), block)
+        more = more or _made_by(FORMULAS, got, (cols, rows), block) or _of_the_other_axis()
+        sentence = _wrong_along(axis, got, wanted, (cols, rows), block) + (f".\n{more}" if more else "")
     raise WrongAnswer(f"{sentence[0].upper()}{sentence[1:]}.\n→ Where to look: {AXES}.\n\n{case}")
 
 
@@ -65,23 +67,31 @@ EXCHANGED = {  # mistakes, and the grid (x, y) that each gives for sizes (column
     "the two numbers of the block are swapped: it is (threads in x, threads in y)": lambda n, d: _smallest(n, d[::-1]),
     "the grid's axes are in the wrong order: x first, then y": lambda n, d: _smallest(n, d)[::-1],
 }
+ALONG = {  # mistakes of one axis or of both, and the blocks that each gives for n numbers and d threads
+    "n // d{}, which rounds down: round up": lambda n, d: n // d,
+    "n // d + 1{}, which adds a block where n is a multiple of d": lambda n, d: n // d + 1,
+    "n / d, rounded to the nearest,{}: round up": lambda n, d: round(n / d),
+    "round(n / d + 0.5){}: of a half, round goes to the even neighbour, so 16.5 becomes 16, but 3.5 becomes 4": (
+        lambda n, d: round(n / d + 0.5)
+    ),
+    "n / d + 0.5{}, rounded down: round up": lambda n, d: int(n / d + 0.5),
+    "(n - 1) // d{}: add 1 to it": lambda n, d: (n - 1) // d,
+    "n / d, rounded up, and 1 more{}": lambda n, d: -(-n // d) + 1,
+}
 FORMULAS = {
-    "That is n // d for both axes, which rounds down: round up": lambda n, d: (n[0] // d[0], n[1] // d[1]),
-    "That is n // d + 1 for both axes, which adds a block where n is a multiple of d": (
-        lambda n, d: (n[0] // d[0] + 1, n[1] // d[1] + 1)
-    ),
-    "That is n / d, rounded to the nearest, for both axes: round up": (
-        lambda n, d: (round(n[0] / d[0]), round(n[1] / d[1]))
-    ),
     "These are the threads that are needed, not the blocks: divide by those of a block": (
         lambda n, d: tuple(blocks * threads for blocks, threads in zip(_smallest(n, d), d))
     ),
     "These are the numbers of the matrix, not blocks: divide by the threads of a block": lambda n, d: n,
+    "Both are divided by all threads of a block: divide by those along the same axis": (
+        lambda n, d: tuple(-(-numbers // (d[0] * d[1])) for numbers in n)
+    ),
     "These blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": (
         lambda n, d: (-(-n[0] * n[1] // (d[0] * d[1])), 1)
     ),
 }
 MORE = [((columns, rows), (32, 4)) for columns in (96, 97) for rows in (64, 65)]  # a remainder in none, one, both
+MORE += [((128, 68), (32, 4)), ((80, 66), (32, 4)), ((127, 67), (32, 4))]  # other multiples, halves, a rest of most
 
 
 def _made_by(formulas, got, sizes, block) -> str:
@@ -93,6 +103,24 @@ def _made_by(formulas, got, sizes, block) -> str:
         if grid(sizes, block) == got and all(grid(*case) == other for case, other in zip(MORE, more))
     ]
     return found[0] if len(found) == 1 else ""
+
+
+def _along(axis, got, sizes, block) -> str:
+    """The mistake that gives the blocks along this axis, in all calls; "" if none does, or two do."""
+    cases, grids = [(sizes, block), *MORE], [got, *_grids()]
+
+    def fits(blocks, k):
+        return all(
+            isinstance(grid, tuple) and len(grid) == 2 and grid[k] == blocks(n[k], d[k])
+            for (n, d), grid in zip(cases, grids)
+        )
+
+    found = [(words, blocks) for words, blocks in ALONG.items() if fits(blocks, axis)]
+    if len(found) != 1:
+        return ""
+    ((words, blocks),) = found
+    where = "for both axes" if fits(blocks, 1 - axis) else f"in {'xy'[axis]}"
+    return f"That is {words.format(f' {where}')}"
 
 
 def _grids() -> list:
@@ -111,9 +139,8 @@ def _of_the_other_axis() -> str:
     return ""
 
 
-def _first_wrong_axis(got, wanted, sizes, block):
-    """The sentence for a grid that is too small or too large along x or y."""
-    axis = 0 if got[0] != wanted[0] else 1
+def _wrong_along(axis, got, wanted, sizes, block):
+    """The sentence for a grid that is too small or too large along x (0) or y (1)."""
     name, what, size, each = "xy"[axis], ("columns", "rows")[axis], sizes[axis], block[axis]
     if got[axis] < wanted[axis]:
         return f"too few blocks in {name}: {got[axis]} · {each} threads for {size} {what}"

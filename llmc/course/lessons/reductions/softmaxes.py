@@ -25,6 +25,8 @@ from llmc.course.lessons.reductions.lanes import (
 )
 from llmc.course.lessons.reductions.places import ONLINE, SHUFFLE, WARP
 
+OF_LANES = "exp(x - the lane's maximum) divided by the lanes' own sums"
+
 
 def mistakes(x) -> dict:
     """Known wrong probabilities (N, C) of moderate x; of lanes only where they have more than a number each."""
@@ -52,6 +54,13 @@ def mistakes(x) -> dict:
     return telling(known | _by_lanes(x64) | _online(x64) if C > LANES else known, e / total)
 
 
+def online_mistakes(x) -> dict:
+    """The same of kernels that find maximum and sum in one loop, where what is left is to rescale the sums."""
+    known = mistakes(x)
+    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum before they are added"
+    return {with_own if words.startswith(OF_LANES) else words: (wrong[0], ONLINE) for words, wrong in known.items()}
+
+
 def _by_lanes(x64) -> dict:
     """The results of lanes that are not combined as they should be."""
     C, row_top = x64.shape[1], x64.max(axis=1, keepdims=True)  # (N, 1)
@@ -62,7 +71,6 @@ def _by_lanes(x64) -> dict:
     own = np.exp(by_lane(x64, -np.inf) - top[:, None]).sum(axis=1)  # (N, 32)   relative to the lane's own maximum
     own_top = np.exp(x64 - back(top, C))  # (N, C)
     first_turn = e[:, :LANES].sum(axis=1, keepdims=True)  # (N, 1)
-    of_lanes = "exp(x - the lane's maximum) divided by the lanes' own sums"
     known = {
         f"exp(x - max) divided by {words}": (e / back(wrong, C), SHUFFLE)
         for words, wrong in sums_gone_wrong(of_lane).items()
@@ -72,7 +80,7 @@ def _by_lanes(x64) -> dict:
         | _shuffled_tops(x64, top)
         | {
             "exp(x - max) divided by the sum over the first 32 numbers of the row": (e / first_turn, WARP),
-            f"{of_lanes}: the maximum must be that of the row, and sums are rescaled before they are added": (
+            f"{OF_LANES}: the maximum must be that of the row, and sums are rescaled before they are added": (
                 own_top / own.sum(axis=1, keepdims=True),
                 SHUFFLE,
             ),
@@ -128,6 +136,9 @@ def _online(x64) -> dict:
         "the reference with a sum that leaves out each new maximum": (
             lambda total, fall, e: np.where(fall < 0, total * np.exp(fall), total + e)
         ),
+        "the reference with 1 added for every number: it is exp(x[c] - the maximum so far), 1 only for a new maximum": (
+            lambda total, fall, e: total * np.exp(fall) + 1
+        ),
         "the reference with a sum that begins again at each new maximum": (
             lambda total, fall, e: np.where(fall < 0, 1.0, total + e)
         ),
@@ -155,4 +166,43 @@ def _merged(x64, e) -> dict:
             own / down
         ),
     }
-    return {words: (e / total.sum(axis=1, keepdims=True), ONLINE) for words, total in wrong.items()}
+    known = {words: (e / total.sum(axis=1, keepdims=True), ONLINE) for words, total in wrong.items()}
+    return known | _in_pairs(x64, e, top, own)
+
+
+def _in_pairs(x64, e, top, own) -> dict:
+    """The results of lanes that exchange maximum and sum at once, top and own (N, 32), and then go wrong."""
+    C, sums = x64.shape[1], "exp(x - max) divided by sums that two lanes merge with"
+    rules = {  # of the lane's sum and the other's, and the factors that are right for them
+        f"{sums} one factor, exp(the lane's own maximum - the higher one): the other's sum needs that of its own": (
+            lambda mine, its, down, its_down: (mine + its) * down
+        ),
+        f"{sums} one factor, exp(the other's maximum - the higher one): the lane's own sum needs that of its own": (
+            lambda mine, its, down, its_down: (mine + its) * its_down
+        ),
+        f"{sums} each other's factors: a lane's own sum needs exp(its own maximum - the higher one)": (
+            lambda mine, its, down, its_down: mine * its_down + its * down
+        ),
+        f"{sums} the other's as it is: it, too, must be rescaled to the higher maximum": (
+            lambda mine, its, down, its_down: mine * down + its
+        ),
+        f"{sums} the lane's own as it is: it, too, must be rescaled to the higher maximum, before top is changed": (
+            lambda mine, its, down, its_down: mine + its * its_down
+        ),
+        f"{sums} the lane's own as it is, and the other's times exp(the lane's own maximum - the higher one): each sum "
+        "needs the factor of its own maximum": lambda mine, its, down, its_down: mine + its * down,
+    }
+    lane, known = np.arange(LANES), {}
+    for words, rule in rules.items():
+        _, total = _exchanged(top, own, rule, [lane ^ gap for gap in GAPS])
+        known[words] = e / back(total, C), ONLINE
+    return known
+
+
+def _exchanged(top, total, rule, partners):
+    """top and total (N, 32) after lanes have merged theirs with those of each of their partners (32,), in turn."""
+    for there in partners:
+        higher = np.maximum(top, top[:, there])  # (N, 32)
+        total = rule(total, total[:, there], np.exp(top - higher), np.exp(top[:, there] - higher))
+        top = higher
+    return top, total

@@ -17,6 +17,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
 )
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
+from llmc.cuda.emulator.findings.meeting import in_other_turns, meeting
 from llmc.cuda.emulator.findings.places import array_of
 from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
 
@@ -74,17 +75,19 @@ def race_within_a_warp(found) -> str:
 def _between_blocks(found) -> str:
     if _leaves_others_empty(found):
         return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
+    if head := _step_without_the_grid(found):
+        return (
+            f"The two blocks handle the same numbers: the loop on line {head} begins at a place of each block's own, "
+            "but gridDim is no part of its step. Does it step over what the other blocks handle?"
+        )
+    if met := meeting(found):
+        return met
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
         if looked_up := _looked_up(found):
             return looked_up
         return (
             "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
             "and how far they step; if several threads must add to it, use atomicAdd."
-        )
-    if head := _step_without_the_grid(found):
-        return (
-            f"The two blocks handle the same numbers: the loop on line {head} begins at a place of each block's own, "
-            "but gridDim is no part of its step. Does it step over what the other blocks handle?"
         )
     if found.problem.write and found.problem.write2 and not _adds(found):
         return (
@@ -131,7 +134,12 @@ def _step_without_the_grid(found) -> int:
 
 
 def _collide(found) -> bool:
-    """Whether two threads write one element by one line, or in place of others': a barrier does not help then."""
+    """Whether two threads write one element by one line, or in place of others': a barrier does not help then.
+
+    Nor where a loop's step is too short.
+    """
+    if meeting(found):
+        return True
     if found.line != found.line2 or not found.line:
         return found.problem.write and found.problem.write2 and (not found.line or _leaves_others_empty(found))
     mine = found.problem
@@ -164,8 +172,12 @@ def _of_both(found) -> str:
 def _one_element(found) -> str:
     if _leaves_others_empty(found):
         return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
+    if met := meeting(found):
+        return met
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
+    if turns := in_other_turns(found):
+        return turns
     row = _past_a_row(found)
     return (
         f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} let only one "
