@@ -38,6 +38,39 @@ def behind(code, *lines) -> str:
     return f"{what}: what it works with comes from your {_named(sorted(mine))}."
 
 
+def behind_calls(code, line, calls, name) -> str:
+    """A sentence about the call that leads to an access of the array `name` in a function; "" if there is none to make.
+
+    calls: the lines that called the function in which `line` is, its callers', and so on.
+    """
+    mine, text = own_lines(code), statements(code).splitlines()
+    for before, call in zip((line, *calls), calls):
+        if call in mine:
+            theirs = before not in mine  # no line of the learner's
+            said = _moved(text, call, name, mine if theirs else ()) or theirs and f"It is called in your line {call}."
+            return f"{_are_given(line, *calls[: calls.index(call)])} {said}" if theirs else said
+    return ""
+
+
+def _are_given(*lines) -> str:
+    return f"Line {lines[0]} is given." if len(lines) == 1 else f"Lines {listed([*map(str, lines)])} are given."
+
+
+def _moved(text, call, name, mine) -> str:
+    """A sentence if a line before the call moves the pointer, and the call moves it again, or it is one of `mine`."""
+    again = re.search(rf"[(,]\s*({name} \+ [^,;)]+)", text[call - 1])
+    for number, line in enumerate(text[: call - 1], 1):
+        moved = re.search(rf"\b{name} \+= ([^;,]+)", line)
+        if moved and again:
+            return f"Line {number} has moved `{name}` by `{moved[1]}` already, and line {call} passes `{again[1]}`."
+        if moved and number in mine and re.search(rf"[(,]\s*{name}\s*[,)]", text[call - 1]):
+            return (
+                f"Your line {number} has moved `{name}` by `{moved[1]}`, and line {call} passes it: do the other "
+                f"arguments count from there, and does the function compare them with what is left of `{name}`?"
+            )
+    return ""
+
+
 def own_lines(code, exercise="") -> set[int]:
     """The numbers of the lines that are the learner's; none where the exercise's own text is not at hand.
 

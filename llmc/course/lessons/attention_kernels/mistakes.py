@@ -147,6 +147,7 @@ def merges(top, total, sums) -> dict:
         of_lanes = total * factor  # (rows, parts)   lane s adds up the parts s, s + 32, …; there are fewer than 32
         of_lanes = np.pad(of_lanes, ((0, 0), (0, 32 - parts)))[:, np.arange(hs) % 32]  # (rows, hs)
         by_lanes = weighed / of_lanes
+        of_lane = np.pad(factor, ((0, 0), (0, 32)))[:, np.arange(hs) % 32]  # (rows, hs)   lane s has that of part s
     later = "the result with a part of a lower top added as it comes, once a higher one has been met"
 
     def added(as_they_come, divided_by):
@@ -180,6 +181,8 @@ def merges(top, total, sums) -> dict:
         "the sums divided by a total of the lane's own parts, from s = lane on: every lane needs the total of all": (
             lambda: by_lanes
         ),
+        "the result with the factor of part `lane` in every part, 0 where there is no such part: lane s has part s's, "
+        "so fetch it from there, __shfl_sync(0xffffffff, factor, s)": lambda: sums.sum(axis=1) * of_lane / whole,
         "the result with powers of 2: take expf, not exp2f": (
             lambda: merged(top * np.log(2), total, sums)[0]
         ),
