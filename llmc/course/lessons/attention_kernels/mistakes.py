@@ -175,6 +175,7 @@ def merges(top, total, sums) -> dict:
         "the result with the sums of part 0 in every part: it is sums[s * hs + c]": (
             lambda: (sums[:, :1] * factor[..., None]).sum(axis=1) / whole
         ),
+        "the result with the sums of part 0 once more: a sum begins at 0": lambda: (weighed + sums[:, 0]) / whole,
         "the result with channel 0 in every channel: it is sums[s * hs + c]": (
             lambda: np.repeat(weighed[:, :1], hs, axis=1) / whole
         ),

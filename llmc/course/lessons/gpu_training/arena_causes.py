@@ -160,12 +160,14 @@ BOTH_ENDS = "Two lives meet if each begins no later than the other ends."
 
 def _of_steps() -> str:
     """A sentence if two tensors alone overlap: which are those? Else ""."""
-    lives = [[tensor[1:] for tensor in tensors] for plan, tensors in _plans_of(PAIRS) if overlapping(plan, tensors)]
+    plans = [plan for plan in _plans_of(PAIRS) if overlapping(*plan)]
+    lives = [[tensor[1:] for tensor in tensors] for _, tensors in plans]
     if not lives:
         return ""
     together = [[one, other] for one in LIVES for other in LIVES if one[0] <= other[1] and other[0] <= one[1]]
     if lives == together:
-        return "Of two tensors alone, all overlap that live together, whatever their steps."
+        at_0 = ": both lie at byte 0" * (not any(place for offsets, _ in plans for place in offsets))
+        return f"Of two tensors alone, all overlap that live together, whatever their steps{at_0}."
     if which := _exactly(lives, together):
         return f"Of two tensors alone that live together, just those overlap {which}. {BOTH_ENDS}"
     if all(b == c or a == d for (a, b), (c, d) in lives):
