@@ -38,21 +38,31 @@ def behind(code, *lines) -> str:
     return f"{what}: what it works with comes from your {_named(sorted(mine))}."
 
 
-def behind_calls(code, line, calls, name) -> str:
-    """A sentence about the call that leads to an access of the array `name` in a function; "" if there is none to make.
+def moved_before(code, line, calls, name) -> str:
+    """A sentence if the learner moves the pointer of the array `name` before a call that leads to this line; else "".
 
     calls: the lines that called the function in which `line` is, its callers', and so on.
     """
-    mine, text = own_lines(code), statements(code).splitlines()
-    for before, call in zip((line, *calls), calls):
-        if call in mine:
-            theirs = before not in mine  # no line of the learner's
-            said = _moved(text, call, name, mine if theirs else ()) or theirs and f"It is called in your line {call}."
-            return f"{_are_given(line, *calls[: calls.index(call)])} {said}" if theirs else said
-    return ""
+    theirs, call, mine = _learners_call(code, line, calls)
+    said = _moved(statements(code).splitlines(), call, name, mine if theirs else ()) if call else ""
+    return f"{_are_given(theirs)} {said}" if theirs and said else said
 
 
-def _are_given(*lines) -> str:
+def called_in(code, line, calls) -> str:
+    """Which line of the learner's calls the given lines that go wrong; "" where that is the line itself."""
+    theirs, call, _ = _learners_call(code, line, calls)
+    return f"{_are_given(theirs)} What leads there is called in your line {call}." if theirs and call else ""
+
+
+def _learners_call(code, line, calls):
+    """The given lines up to a call of the learner's, that line, 0 without one, and all the learner's lines."""
+    mine, chain = own_lines(code), (line, *calls)
+    call = next((each for each in calls if each in mine), 0)
+    before = chain[: chain.index(call)] if call else ()
+    return [each for each in before if each not in mine], call, mine
+
+
+def _are_given(lines) -> str:
     return f"Line {lines[0]} is given." if len(lines) == 1 else f"Lines {listed([*map(str, lines)])} are given."
 
 

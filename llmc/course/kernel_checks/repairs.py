@@ -268,7 +268,8 @@ def _of_expression(each, piece, known):
         return
     compared = next((k for k, token in enumerate(each.all) if token.text in COMPARED and each.is_binary(k)), None)
     if compared is not None:
-        for sign in ("+ 1", "- 1"):
+        equal = each.all[compared].text in ("==", "!=") and "." in each.all[-1].text  # to a float: hardly any number is
+        for sign in ("+ 1", "- 1") if not equal else ():
             yield 1, len(text), len(text), f" {sign}", ""
         yield 2, 0, len(text), "true", text
         bound = each.all[-1]

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from llmc.course.kernel_checks.given import behind, behind_calls
+from llmc.course.kernel_checks.given import behind, called_in, moved_before
 from llmc.course.kernel_checks.left import idle_leave, left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
@@ -72,7 +72,8 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     unwritten, unfilled = first.kind == "never-written", first.kind == "uninitialised"
     decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
-    given = _behind(report.raw.code, first) if first.kind in ("bounds", "out-of-bounds") else ""
+    outside = first.kind in ("bounds", "out-of-bounds")
+    given = _behind(report.raw.code, first) if outside else ""
     if mend:
         lines.append(mend)
     elif decided or too_few:
@@ -83,6 +84,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
         lines.append(given)
     elif ";" not in where.get(first.kind, "") or not (unfilled or _one_place_for_two(report)):  # else the check's words
         lines += [_advice(report, first, rest[-1], not others and not compared, again)] if rest else []
+        lines += [said for said in [called_in(report.raw.code, first.line, first.calls)] if said and outside]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
@@ -93,7 +95,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
 def _behind(code, problem) -> str:
     """A sentence about the learner's line behind an access in a line that is not theirs, or in a function."""
     if problem.calls:
-        return behind_calls(code, problem.line, problem.calls, problem.where.partition("[")[0])
+        return moved_before(code, problem.line, problem.calls, problem.where.partition("[")[0])
     return behind(code, problem.line)
 
 

@@ -224,11 +224,27 @@ def merged_stats(stats, top, total) -> dict:
     highest = top.max(axis=1)  # (rows,)
     with np.errstate(divide="ignore"):
         each = top + np.log(total)  # (rows, parts)
-    return stats_of(stats, highest) | {
-        "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (
-            lambda: highest + np.log(total.sum(axis=1)),
-            SPLIT,
-        ),
-        "the stats of the last part alone: add up, with +=": (lambda: each[:, -1], SPLIT),
-        "the largest of the parts' own stats: they have to be added up": (lambda: each.max(axis=1), SPLIT),
+    of_parts = {
+        "the stats of part 0 alone{}: all parts count": 0,
+        "the stats of the last part alone{}: add up, with +=": each.shape[1] - 1,
     }
+    largest = {*each.argmax(axis=1).tolist()}  # where one part has it in all rows, two mistakes give the same
+    both = ", or the largest of all, which is the same here"
+    known = {words.format(both * (largest == {s})): each[:, s] for words, s in of_parts.items()}
+    if len(largest) > 1 or not largest <= {*of_parts.values()}:
+        known["the largest of the parts' own stats: they have to be added up"] = each.max(axis=1)
+    known = {words: (lambda array=array: array, SPLIT) for words, array in known.items()}
+    return (
+        stats_of(stats, highest)
+        | known
+        | {
+            "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (
+                lambda: highest + np.log(total.sum(axis=1)),
+                SPLIT,
+            ),
+            "the sum of the parts' own stats, which are logarithms: add up total · exp(top - highest)": (
+                lambda: each.sum(axis=1),
+                SPLIT,
+            ),
+        }
+    )
