@@ -998,3 +998,71 @@ def turned_with_half_a_rotation(code):
 @wrong("turn_tile", says="rows and columns exchanged for the tiles, and not inside of each")
 def turned_by_tiles_alone(code):
     return replaced(code, "tile[lane][k];", "tile[k][lane];")
+
+
+# --------------------------------------------------------------------------------- what other launches or calls show
+
+
+@wrong("autotune", says="These are only 268 different ways, and 378 times one of them again: keep what you measure")
+def tuner_that_measures_the_best_again(M, N, K, tiles, measure):
+    best = None
+    for tile in tiles:
+        if best is None or measure(tile, 4) < measure(*best):
+            best = tile, 4
+    ranked = sorted(tiles, key=lambda tile: measure(tile, 4))[:12]
+    for tile in ranked:
+        for parts in range(1, 17):
+            if measure(tile, parts) < measure(*best):
+                best = tile, parts
+    return best
+
+
+@wrong("double_buffer", says="for this buffer comes before the turn in which it is read first: find that turn, and its")
+def double_buffer_that_multiplies_before_it_asks(code):
+    return holes(
+        code,
+        """
+    for (int k0 = -8, next = 0; k0 < K; k0 += 8, next = 1 - next) {
+        wait_but<0>();
+        __syncthreads();
+        ask(as[next], a, m0, k0 + 8, M, K, true);
+        ask(bs[next], b, n0, k0 + 8, N, K, false);
+        end_batch();
+        multiply(totals, as[1 - next], bs[1 - next], row, column);
+    }
+""",
+    )
+
+
+@wrong("double_buffer", says="has moved `b` by `n0`, and line 44 passes it: do the other arguments count from there")
+def double_buffer_of_moved_pointers(code):
+    return holes(
+        code,
+        """
+    a += (size_t)m0 * K;
+    b += n0;
+    ask(as[0], a, 0, 0, M, K, true), ask(bs[0], b, 0, 0, N, K, false);
+    end_batch();
+    for (int k0 = 0, now = 0; k0 < K; k0 += 8, now = 1 - now) {
+        wait_but<0>();
+        __syncthreads();
+        ask(as[1 - now], a, 0, k0 + 8, M, K, true), ask(bs[1 - now], b, 0, k0 + 8, N, K, false);
+        end_batch();
+        multiply(totals, as[now], bs[now], row, column);
+    }
+""",
+    )
+
+
+@wrong(
+    "turn_tile", says="moved back by twice its number: the swizzle is written with a plus, (lane + row) % 32, and read"
+)
+def turned_by_a_swizzle_of_two_signs(code):
+    code = replaced(code, "tile[32][33]", "tile[32][32]", "tile[row][lane]", "tile[row][(lane + row) % 32]")
+    return replaced(code, "tile[lane][k]", "tile[lane][(k - lane + 32) % 32]")
+
+
+@wrong("turn_tile", says="which rows of the tile do the 8 warps fill, 4 each")
+def turned_by_warps_that_take_neighbours(code):
+    code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
+    return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")

@@ -1030,3 +1030,77 @@ def requests_without_the_top_in_stats(code):
 def flash_with_the_maximum_of_each_lane_and_silent_keys(code):
     code = replaced(code, "warp_max(score)", "score")
     return replaced(code, "p = expf(score - higher);", "p = score > -3e38f ? expf(score - higher) : 0.0f;")
+
+
+# ------------------------------------------------------------------------------- what is finite, and with which scores
+
+
+@wrong("merge_parts", says="out is finite as soon as the part without keys has a total of 1, not of 0")
+def merge_of_quotients(code):
+    share = "sums[s * hs + c] / total[s] * (total[s] * expf(top[s] - highest))"
+    return replaced(code, "sums[s * hs + c] * expf(top[s] - highest)", share)
+
+
+@wrong("merge_parts", says="out equals the result with the factor of part `lane` in every part")
+def merge_with_the_factor_of_the_lane(code):
+    return holes(
+        code,
+        """
+    float mine = lane < parts ? top[lane] : -3.4e38f, highest = mine;
+    for (int gap = 16; gap > 0; gap /= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffff, highest, gap));
+    float factor = expf(mine - highest), whole = lane < parts ? total[lane] * factor : 0.0f;
+    for (int gap = 16; gap > 0; gap /= 2) whole += __shfl_xor_sync(0xffffffff, whole, gap);
+    for (int c = lane; c < hs; c += 32) {
+        float sum = 0.0f;
+        for (int s = 0; s < parts; s++) sum += sums[s * hs + c] * factor;
+        out[c] = sum / whole;
+    }
+    if (lane == 0) stats[row] = highest + logf(whole);
+""",
+    )
+
+
+@wrong("merge_parts", says="has moved `top` by `(size_t)row * parts` already, and line 21 passes `top + base`")
+def merge_whose_helper_gets_a_pointer_that_was_moved_twice(code):
+    helper = """__device__ float top_of(const float* numbers, int n)
+{
+    float highest = -3.4e38f;
+    for (int i = 0; i < n; i++) highest = fmaxf(highest, numbers[i]);
+    return highest;
+}
+"""
+    code = replaced(code, "// out: (rows, hs)", f"{helper}// out: (rows, hs)")
+    code = replaced(code, "+= total[s] * expf(top[s] - highest)", "+= total[base + s] * expf(top[base + s] - highest)")
+    code = replaced(code, "sums[s * hs + c] * expf(top[s]", "sums[(base + s) * hs + c] * expf(top[base + s]")
+    calls = "size_t base = (size_t)row * parts;\n    highest = top_of(top + base, parts);"
+    return replaced(code, "for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);", calls)
+
+
+@wrong(
+    "flash_forward", says="for just those queries whose block goes on to a tile in which they see no key, the first of"
+)
+def flash_with_the_maximum_of_each_tile(code):
+    return replaced(code, "fmaxf(top, warp_max(score))", "warp_max(score)")
+
+
+@wrong("flash_forward", says="Are later keys left out of the largest score, and of every exp?")
+def flash_that_masks_after_the_maximum(code):
+    code = replaced(
+        code, "score = k0 + lane <= t ? score * rsqrtf((float)HS) : -3.4e38f;", "score *= rsqrtf((float)HS);"
+    )
+    return replaced(code, "p = expf(score - higher);", "p = k0 + lane <= t ? expf(score - higher) : 0.0f;")
+
+
+@wrong(
+    "fewest_requests", says="but not if they fall by 100 from one to the next. Is the largest one that of all so far"
+)
+def fewest_requests_with_the_last_score_as_maximum(code):
+    return replaced(code, "higher = fmaxf(top, score)", "higher = score")
+
+
+@wrong("fewest_requests", says="1 block reads 2,048 sectors from global memory, where 768 are enough")
+def fewest_requests_without_tiles(code):
+    key, value = "((const float4*)k)[(k0 + i) * 8 + c]", "((const float4*)v)[(k0 + i) * 8 + c]"
+    code = replaced(code, "b = keys[i * 8 + c];", f"b = {key};", "b = values[i * 8 + c];", f"b = {value};")
+    loop = code[code.index("        for (int i = threadIdx.x;") : code.index("        for (int i = 0; i < 32 && k0")]
+    return replaced(code, loop, "")

@@ -1125,3 +1125,85 @@ def plan_of_whole_slots(tensors):
             offsets.append(end)
             end += room
     return offsets
+
+
+# ------------------------------------------------------------------------------------ what other numbers or lists show
+
+
+@wrong("classifier_kernel", says="each lane's new maxima left out of the sum")
+def classifier_that_leaves_out_new_maxima(code):
+    return replaced(
+        code,
+        "total = total * expf(top - higher) + expf(logits[v] - higher);",
+        "if (logits[v] > top) total *= expf(top - higher);\n        else total += expf(logits[v] - higher);",
+    )
+
+
+@wrong(
+    "classifier_kernel",
+    says="they rise by 100 from one to the next or they fall by 100 from one to the next, but not if",
+)
+def classifier_with_the_logarithm_of_p(code):
+    return replaced(code, "logf(total) + of_row - of_target", "-logf(expf(of_target - of_row) / total)")
+
+
+@wrong(
+    "classifier_kernel", says="but not if they fall by 100 from one to the next. Is the largest one that of all so far"
+)
+def classifier_with_the_last_logit_as_maximum(code):
+    return replaced(code, "higher = fmaxf(top, logits[v])", "higher = logits[v]")
+
+
+def _lowest_gaps(tensors, meet, first_byte=False):
+    """The largest first, at the lowest gap. meet(one, other): whether two tensors live together."""
+    places = {}
+    for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
+        blocks = sorted((places[j], places[j] + tensors[j][0]) for j in places if meet(tensors[k], tensors[j]))
+        starts = sorted([0, *(-(-end // 16) * 16 for _, end in blocks)])
+        size = 1 if first_byte else tensors[k][0]
+        places[k] = next(p for p in starts if all(p + size <= start or end <= p for start, end in blocks))
+    return [places[k] for k in range(len(tensors))]
+
+
+def _together(one, other):
+    return one[1] <= other[2] and other[1] <= one[2]
+
+
+@right("plan_memory")
+def plan_by_candidates(tensors):
+    return _lowest_gaps(tensors, _together)
+
+
+@wrong("plan_memory", says="just those overlap of which the smaller begins first. Two lives meet if")
+def plan_that_looks_at_the_beginning_alone(tensors):
+    return _lowest_gaps(tensors, lambda new, old: old[1] <= new[1] <= old[2])
+
+
+@wrong("plan_memory", says="of 96 bytes, at byte 112: only 48 bytes are free there")
+def plan_that_looks_at_the_first_byte_of_a_gap(tensors):
+    return _lowest_gaps(tensors, _together, first_byte=True)
+
+
+@wrong("plan_memory", says="Tensors of the same size and the same steps get the same place, as the two of")
+def plan_by_tensor(tensors):
+    places = {}
+    for tensor in sorted(tensors, key=lambda t: -t[0]):
+        blocks = sorted((place, place + other[0]) for other, place in places.items() if _together(tensor, other))
+        place = 0
+        for start, end in blocks:
+            if place + tensor[0] <= start:
+                break
+            place = max(place, -(-end // 16) * 16)
+        places[tensor] = place
+    return [places[tensor] for tensor in tensors]
+
+
+@wrong(
+    "plan_memory", says="puts the last tensor at byte 304, above the second, though the 160 bytes below the second are"
+)
+def plan_above_all_that_live(tensors):
+    ends, places = {}, {}
+    for k, (size, first, last) in sorted(enumerate(tensors), key=lambda pair: -pair[1][0]):
+        places[k] = max((ends[j] for j in ends if tensors[j][1] <= last and first <= tensors[j][2]), default=0)
+        ends[k] = places[k] + (size + 15) // 16 * 16
+    return [places[k] for k in range(len(tensors))]

@@ -218,6 +218,13 @@ class kernel_check(check):
                     runs.agree(name, gpu, emulator)
         return self.report
 
+    def relaunched(self, arguments) -> list | None:
+        """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""
+        given = copy.deepcopy(arguments)
+        with suppress(WrongAnswer):
+            return None if self._again(given).problems else given
+        return None
+
     def _replay(self, grid, block, given, outputs):
         """The launch, to be made again by models; NaN in its outputs shows what a model never writes."""
         empty = [np.full_like(a, np.nan) if k in outputs and a.dtype.kind == "f" else a for k, a in enumerate(given)]

@@ -38,6 +38,49 @@ def behind(code, *lines) -> str:
     return f"{what}: what it works with comes from your {_named(sorted(mine))}."
 
 
+def moved_before(code, line, calls, name) -> str:
+    """A sentence if the learner moves the pointer of the array `name` before a call that leads to this line; else "".
+
+    calls: the lines that called the function in which `line` is, its callers', and so on.
+    """
+    theirs, call, mine = _learners_call(code, line, calls)
+    said = _moved(statements(code).splitlines(), call, name, mine if theirs else ()) if call else ""
+    return f"{_are_given(theirs)} {said}" if theirs and said else said
+
+
+def called_in(code, line, calls) -> str:
+    """Which line of the learner's calls the given lines that go wrong; "" where that is the line itself."""
+    theirs, call, _ = _learners_call(code, line, calls)
+    return f"{_are_given(theirs)} What leads there is called in your line {call}." if theirs and call else ""
+
+
+def _learners_call(code, line, calls):
+    """The given lines up to a call of the learner's, that line, 0 without one, and all the learner's lines."""
+    mine, chain = own_lines(code), (line, *calls)
+    call = next((each for each in calls if each in mine), 0)
+    before = chain[: chain.index(call)] if call else ()
+    return [each for each in before if each not in mine], call, mine
+
+
+def _are_given(lines) -> str:
+    return f"Line {lines[0]} is given." if len(lines) == 1 else f"Lines {listed([*map(str, lines)])} are given."
+
+
+def _moved(text, call, name, mine) -> str:
+    """A sentence if a line before the call moves the pointer, and the call moves it again, or it is one of `mine`."""
+    again = re.search(rf"[(,]\s*({name} \+ [^,;)]+)", text[call - 1])
+    for number, line in enumerate(text[: call - 1], 1):
+        moved = re.search(rf"\b{name} \+= ([^;,]+)", line)
+        if moved and again:
+            return f"Line {number} has moved `{name}` by `{moved[1]}` already, and line {call} passes `{again[1]}`."
+        if moved and number in mine and re.search(rf"[(,]\s*{name}\s*[,)]", text[call - 1]):
+            return (
+                f"Your line {number} has moved `{name}` by `{moved[1]}`, and line {call} passes it: do the other "
+                f"arguments count from there, and does the function compare them with what is left of `{name}`?"
+            )
+    return ""
+
+
 def own_lines(code, exercise="") -> set[int]:
     """The numbers of the lines that are the learner's; none where the exercise's own text is not at hand.
 

@@ -15,6 +15,7 @@ ANOTHER = re.compile(r"\s*(?P<star>\*)?\s*(?P<name>[A-Za-z_]\w*)\s*(?=[=,;)\[]|$
 WHOLE = ("int", "unsigned", "size_t")
 REAL = ("float", "double")
 BEGINS = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+\w+\s*=\s*$")
+FIRST = re.compile(r"\b(\w+)\s*=\s*$")
 LOOP = re.compile(r"\bfor\s*\(")
 COUNTED = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+(\w+)\s*=\s*([^;,]+);")
 OF_A_THREAD = re.compile(r"\b(\w+)\s*=\s*[^;,=]*(?:\+\s*threadIdx\.x|threadIdx\.x\s*\+)")
@@ -60,7 +61,7 @@ class Names:
                 ),
                 last,
             )
-        self._scopes[match["name"]].append((match.start(), last))
+        self._scopes[match["name"]].append((_end(text, match.end(), ",;"), last))  # not in what it is first set to
 
     def known_at(self, position, kinds) -> list[str]:
         """The names of these types that can be used there."""
@@ -70,6 +71,11 @@ class Names:
     def begins_a_loop(self, position) -> bool:
         """Does the expression there say where a loop begins, as in `for (int k = …`?"""
         return BEGINS.search(self._text, 0, position) is not None
+
+    def begins_a_whole_number(self, position) -> bool:
+        """Does the expression there say what a whole number is first, as in `int row = …`?"""
+        name = FIRST.search(self._text, 0, position)
+        return bool(name) and self.types.get(name[1]) in WHOLE
 
     def loops_around(self, position) -> list[tuple[str, str]]:
         """(variable, its first value) of the loops in whose bodies that place is."""

@@ -242,7 +242,7 @@ def _of_statement(each, piece, known):
     start = len(text) - len(value)
     for sign in ("+ 1", "- 1"):
         yield 2, len(text), len(text), f" {sign}", ""
-    for factor in known.factors_at(piece.start):
+    for factor in known.factors_at(piece.start) if known.types.get(target) not in WHOLE else ():  # they are floats
         if factor != value:
             yield 3, start, len(text), f"({value}) * {factor}", value
             yield 4, start, len(text), f"({value}) / {factor}", value
@@ -268,7 +268,8 @@ def _of_expression(each, piece, known):
         return
     compared = next((k for k, token in enumerate(each.all) if token.text in COMPARED and each.is_binary(k)), None)
     if compared is not None:
-        for sign in ("+ 1", "- 1"):
+        equal = each.all[compared].text in ("==", "!=") and "." in each.all[-1].text  # to a float: hardly any number is
+        for sign in ("+ 1", "- 1") if not equal else ():
             yield 1, len(text), len(text), f" {sign}", ""
         yield 2, 0, len(text), "true", text
         bound = each.all[-1]
@@ -283,6 +284,6 @@ def _of_expression(each, piece, known):
                 yield 1.4, 0, len(text), name, text
         for sign in ("+ 1", "- 1"):
             yield 2, len(text), len(text), f" {sign}", ""
-        for factor in known.factors_at(piece.start):
+        for factor in known.factors_at(piece.start) if not known.begins_a_whole_number(piece.start) else ():
             yield 3, 0, len(text), f"({text}) * {factor}", text
             yield 4, 0, len(text), f"({text}) / {factor}", text

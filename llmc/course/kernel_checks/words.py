@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from llmc.course.kernel_checks.given import behind
+from llmc.course.kernel_checks.given import behind, called_in, moved_before
 from llmc.course.kernel_checks.left import idle_leave, left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
@@ -69,11 +69,11 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     one = first.calls and first.line2 in (0, first.line)
     called = f", called at line {first.calls[0]}" if one else ""
     lines = [f"{head(first)}{called}.", said[:1].upper() + said[1:], *rest[:-1]]
-    unwritten = first.kind == "never-written"
+    unwritten, unfilled = first.kind == "never-written", first.kind == "uninitialised"
     decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
-    an_index = first.kind in ("bounds", "out-of-bounds") and not first.calls
-    given = behind(report.raw.code, first.line) if an_index else ""
+    outside = first.kind in ("bounds", "out-of-bounds")
+    given = _behind(report.raw.code, first) if outside else ""
     if mend:
         lines.append(mend)
     elif decided or too_few:
@@ -82,13 +82,21 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
         lines.append(f"Our solution does exactly the same {cause}.")
     elif given:
         lines.append(given)
-    elif ";" not in where.get(first.kind, "") or not _one_place_for_two(report):  # what the check says is better advice
+    elif ";" not in where.get(first.kind, "") or not (unfilled or _one_place_for_two(report)):  # else the check's words
         lines += [_advice(report, first, rest[-1], not others and not compared, again)] if rest else []
+        lines += [said for said in [called_in(report.raw.code, first.line, first.calls)] if said and outside]
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
     return "\n".join(lines + _look_for(first, {} if decided else where))
+
+
+def _behind(code, problem) -> str:
+    """A sentence about the learner's line behind an access in a line that is not theirs, or in a function."""
+    if problem.calls:
+        return moved_before(code, problem.line, problem.calls, problem.where.partition("[")[0])
+    return behind(code, problem.line)
 
 
 def may_be_a_slip(report) -> str:

@@ -147,6 +147,7 @@ def merges(top, total, sums) -> dict:
         of_lanes = total * factor  # (rows, parts)   lane s adds up the parts s, s + 32, …; there are fewer than 32
         of_lanes = np.pad(of_lanes, ((0, 0), (0, 32 - parts)))[:, np.arange(hs) % 32]  # (rows, hs)
         by_lanes = weighed / of_lanes
+        of_lane = np.pad(factor, ((0, 0), (0, 32)))[:, np.arange(hs) % 32]  # (rows, hs)   lane s has that of part s
     later = "the result with a part of a lower top added as it comes, once a higher one has been met"
 
     def added(as_they_come, divided_by):
@@ -174,12 +175,15 @@ def merges(top, total, sums) -> dict:
         "the result with the sums of part 0 in every part: it is sums[s * hs + c]": (
             lambda: (sums[:, :1] * factor[..., None]).sum(axis=1) / whole
         ),
+        "the result with the sums of part 0 once more: a sum begins at 0": lambda: (weighed + sums[:, 0]) / whole,
         "the result with channel 0 in every channel: it is sums[s * hs + c]": (
             lambda: np.repeat(weighed[:, :1], hs, axis=1) / whole
         ),
         "the sums divided by a total of the lane's own parts, from s = lane on: every lane needs the total of all": (
             lambda: by_lanes
         ),
+        "the result with the factor of part `lane` in every part, 0 where there is no such part: lane s has part s's, "
+        "so fetch it from there, __shfl_sync(0xffffffff, factor, s)": lambda: sums.sum(axis=1) * of_lane / whole,
         "the result with powers of 2: take expf, not exp2f": (
             lambda: merged(top * np.log(2), total, sums)[0]
         ),
@@ -220,11 +224,27 @@ def merged_stats(stats, top, total) -> dict:
     highest = top.max(axis=1)  # (rows,)
     with np.errstate(divide="ignore"):
         each = top + np.log(total)  # (rows, parts)
-    return stats_of(stats, highest) | {
-        "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (
-            lambda: highest + np.log(total.sum(axis=1)),
-            SPLIT,
-        ),
-        "the stats of the last part alone: add up, with +=": (lambda: each[:, -1], SPLIT),
-        "the largest of the parts' own stats: they have to be added up": (lambda: each.max(axis=1), SPLIT),
+    of_parts = {
+        "the stats of part 0 alone{}: all parts count": 0,
+        "the stats of the last part alone{}: add up, with +=": each.shape[1] - 1,
     }
+    largest = {*each.argmax(axis=1).tolist()}  # where one part has it in all rows, two mistakes give the same
+    both = ", or the largest of all, which is the same here"
+    known = {words.format(both * (largest == {s})): each[:, s] for words, s in of_parts.items()}
+    if len(largest) > 1 or not largest <= {*of_parts.values()}:
+        known["the largest of the parts' own stats: they have to be added up"] = each.max(axis=1)
+    known = {words: (lambda array=array: array, SPLIT) for words, array in known.items()}
+    return (
+        stats_of(stats, highest)
+        | known
+        | {
+            "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (
+                lambda: highest + np.log(total.sum(axis=1)),
+                SPLIT,
+            ),
+            "the sum of the parts' own stats, which are logarithms: add up total · exp(top - highest)": (
+                lambda: each.sum(axis=1),
+                SPLIT,
+            ),
+        }
+    )

@@ -21,17 +21,24 @@ def by_all_lanes(report, where):
         raise _wasteful(report, "a request of a warp is for one number, and all of its lanes get it", why, where)
 
 
-def keys_read_once(report, blocks, tiles, where):
+def keys_read_once(report, blocks, tiles, queries, where):
     """Wasteful if the warps of a block read a tile's keys and values from global memory each for themselves.
 
-    tiles: of 32 rows, that all blocks need together.
+    tiles: of 32 rows, that all blocks need together. queries: of all blocks.
     """
-    needed = (2 * tiles * 32 * 32 + 40 * 32) // 8  # sectors: keys and values, and each query once
+    needed = (2 * tiles * 32 * 32 + queries * 32) // 8  # sectors: keys and values, and each query once
     reads = sum(use.sectors for use in report.lines if use.space == "global" and not use.write)
     if reads > 1.2 * needed:
         why = "All threads of a block load a tile together, once, and every warp takes it from shared memory."
-        sentence = f"{blocks} blocks read {reads:,} sectors from global memory, where {needed:,} are enough"
+        who = "1 block reads" if blocks == 1 else f"{blocks} blocks read"
+        sentence = f"{who} {reads:,} sectors from global memory, where {needed:,} are enough"
         raise _wasteful(report, sentence, why, where)
+
+
+def tiles_are_shared(report, most, where):
+    """Wasteful if one block of two warps moves more sectors than `most`, and has nothing in shared memory."""
+    if components.sectors(report) > most and not components.shared_requests(report):
+        keys_read_once(report, blocks=1, tiles=2, queries=64, where=where)
 
 
 def without_shuffles(source, where):

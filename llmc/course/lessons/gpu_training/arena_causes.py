@@ -17,6 +17,13 @@ from llmc.course.own_names import learners_names
 
 LIVES = [(a, b) for a in range(3) for b in range(a, 3)]
 PAIRS = [[(64, *one), (32, *other)] for one in LIVES for other in LIVES]
+ALIKE = {  # two tensors each
+    "size": [(64, 0, 1), (64, 1, 2)],
+    "steps": [(64, 0, 1), (48, 0, 1)],
+    "size and the same steps": [(64, 0, 1), (64, 0, 1)],
+}
+NARROW = [(160, 0, 0), (144, 0, 1), (112, 1, 1), (96, 1, 1)]  # by size, 2 lies at byte 0: 48 bytes are free up to 1
+BELOW = [(160, 0, 0), (144, 0, 1), (112, 1, 1)]  # by size, 1 lies on 0, whose place is free in step 1
 LOWER = [(256, 0, 1), (192, 1, 2), (112, 3, 3), (96, 2, 3)]  # by size, 1 lies on 0, 2 at byte 0: no room for 3 there
 SMALLER = [(208, 0, 0), (96, 1, 1), (64, 1, 1), (48, 0, 1)]  # by size, 2 lies on 1, both below the end of 0
 ODD = [(size, 0, 0) for size in (20, 75, 38, 54, 49, 65)]  # they all live together, and each ends between two multiples
@@ -72,9 +79,24 @@ def _left_over(offsets, tensors) -> str:
 
 def of_overlap(offsets, tensors):
     """Sentences about why tensors of this plan overlap; none where nothing is known."""
-    tries = _other_order, _of_steps, _of_rounding, _of_the_search
+    tries = _of_twins, _other_order, _of_steps, _of_rounding, _of_the_search
     said = _left_over(offsets, tensors) or next(filter(None, (look() for look in tries)), "")
     return [said] if said else []
+
+
+def _of_twins() -> str:
+    """A sentence if tensors that are alike in something get one place, and only such overlap; else ""."""
+    plans, alike = _plans_of(_all_different(np.random.default_rng(17))), _plans_of(ALIKE.values())
+    if not plans or any(overlapping(*plan) for plan in plans):
+        return ""
+    for what, (offsets, tensors) in zip(ALIKE, alike):
+        if offsets[0] == offsets[1]:
+            return (
+                f"Tensors of the same {what} get the same place, as the two of {tensors}; of tensors that differ in "
+                "sizes and steps, none overlap. The number in the list tells two tensors apart, what they hold does "
+                "not."
+            )
+    return ""
 
 
 ORDERS = {  # in which the tensors (size, first, last) may have been placed
@@ -121,13 +143,33 @@ def _all_different(rng, n=10):
     return found
 
 
+RELATIONS = {  # of the lives (a, b) of a tensor and (c, d) of another
+    "of which the {one} begins first": lambda a, b, c, d: a < c,
+    "of which the {one} ends last": lambda a, b, c, d: b > d,
+    "of which the {one} begins in the other's last step": lambda a, b, c, d: a == d,
+    "of which the {one} begins first and ends last": lambda a, b, c, d: a < c and d < b,
+    "that begin in different steps": lambda a, b, c, d: a != c,
+    "that end in different steps": lambda a, b, c, d: b != d,
+    "that begin in the same step": lambda a, b, c, d: a == c,
+    "that end in the same step": lambda a, b, c, d: b == d,
+    "that live in the same steps": lambda a, b, c, d: (a, b) == (c, d),
+    "that do not live in the same steps": lambda a, b, c, d: (a, b) != (c, d),
+}
+BOTH_ENDS = "Two lives meet if each begins no later than the other ends."
+
+
 def _of_steps() -> str:
     """A sentence if two tensors alone overlap: which are those? Else ""."""
-    lives = [[tensor[1:] for tensor in tensors] for plan, tensors in _plans_of(PAIRS) if overlapping(plan, tensors)]
+    plans = [plan for plan in _plans_of(PAIRS) if overlapping(*plan)]
+    lives = [[tensor[1:] for tensor in tensors] for _, tensors in plans]
     if not lives:
         return ""
-    if len(lives) == sum(a <= d and c <= b for a, b in LIVES for c, d in LIVES):
-        return "Of two tensors alone, all overlap that live together, whatever their steps."
+    together = [[one, other] for one in LIVES for other in LIVES if one[0] <= other[1] and other[0] <= one[1]]
+    if lives == together:
+        at_0 = ": both lie at byte 0" * (not any(place for offsets, _ in plans for place in offsets))
+        return f"Of two tensors alone, all overlap that live together, whatever their steps{at_0}."
+    if which := _exactly(lives, together):
+        return f"Of two tensors alone that live together, just those overlap {which}. {BOTH_ENDS}"
     if all(b == c or a == d for (a, b), (c, d) in lives):
         which = "of which one is read for the last time in the step that writes the other"
         return f"Of two tensors alone, only such overlap {which}: both belong to that step."
@@ -135,7 +177,22 @@ def _of_steps() -> str:
         which = "of which one lives only while the other does"
         return f"Of two tensors alone, only such overlap {which}: it begins later and ends earlier than that."
     shown = " and ".join(f"steps {a} to {b}" for a, b in lives[0])
-    return f"Of two tensors alone, {len(lives)} of {len(PAIRS)} pairs of lives overlap, as those of {shown}."
+    return f"Of two tensors alone, {len(lives)} of the {len(together)} pairs that live together overlap, as {shown}."
+
+
+def _exactly(lives, together) -> str:
+    """Words for the pairs of lives, of the larger and of the smaller tensor, of which all overlap, and no others.
+
+    They hold for a list that begins with the smaller one, too; where only the place in the list counts, "".
+    """
+    turned = [plan for plan in _plans_of([pair[::-1] for pair in PAIRS]) if overlapping(*plan)]
+    if [[larger[1:], smaller[1:]] for _, (smaller, larger) in turned] != lives:
+        return ""
+    for words, holds in RELATIONS.items():
+        for which, order in (("larger", 1), ("smaller", -1)):
+            if lives == [pair for pair in together if holds(*pair[::order][0], *pair[::order][1])]:
+                return words.format(one=which)
+    return ""
 
 
 def _up(place, unit=16):
@@ -161,10 +218,11 @@ ROUNDED = {  # places of tensors (sizes) that are put one behind the other
 
 
 def _of_rounding() -> str:
-    """A sentence if plans are right as soon as all sizes are multiples of 16; else ""."""
-    whole = [[(16 * size, *life) for size, *life in tensors] for tensors in _all_different(np.random.default_rng(17))]
-    plans, odd = _plans_of(whole), _plans_of([ODD])
-    if not plans or not odd or any(overlapping(*plan) for plan in plans):
+    """A sentence if plans are right as soon as all sizes are multiples of 16, and not before; else ""."""
+    tensors = _all_different(np.random.default_rng(17))
+    plans = _plans_of([[(16 * size, *life) for size, *life in each] for each in tensors])
+    odd = _plans_of([ODD, *tensors])
+    if not plans or any(overlapping(*plan) for plan in plans) or not any(overlapping(*plan) for plan in odd):
         return ""
     said = "With sizes that are multiples of 16, your plans never overlap: what is rounded, and when?"
     (offsets, _), order = odd[0], sorted(range(len(ODD)), key=lambda k: odd[0][0][k])
@@ -183,7 +241,12 @@ def _of_the_search() -> str:
     if not _plans_of(PAIRS):
         return ""
     alone = "Of two tensors alone, those that live together never overlap: it takes three"
-    lower, smaller = [offsets for offsets, _ in _plans_of([LOWER, SMALLER])] or (None, None)
+    lower, smaller, narrow = [offsets for offsets, _ in _plans_of([LOWER, SMALLER, NARROW])] or (None, None, None)
+    if narrow == [0, 160, 0, 112]:
+        return (
+            f"{alone}. Of {NARROW}, your function puts the last tensor, of 96 bytes, at byte 112: only 48 bytes are "
+            "free there, up to the second. A gap must be as large as the tensor."
+        )
     if smaller == [0, 0, 96, 160]:
         return (
             f"{alone}. Of {SMALLER}, your function puts the last tensor at byte 160, into the first: it went back to "
@@ -207,7 +270,7 @@ def of_size(plans, most) -> list:
         return [left]
     if all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
         return ["That is all of them one after the other: nothing is used twice."]
-    return [*filter(None, (_of_the_order([tensors for _, tensors in plans], most), _of_slots()))]
+    return [*filter(None, (_of_the_order([tensors for _, tensors in plans], most), _of_slots(), _of_gaps()))]
 
 
 def _of_the_order(sets, most) -> str:
@@ -234,3 +297,13 @@ def _of_slots() -> str:
     if JOINED in wasteful:
         said.append("one of 304 bytes is not put where two of 160 and 144 bytes have lived, side by side")
     return f"Of three tensors alone, {', and '.join(said)}: places are not reused in part." if said else ""
+
+
+def _of_gaps() -> str:
+    """A sentence if room below a tensor is never used; else ""."""
+    if [offsets for offsets, _ in _plans_of([BELOW])] != [[0, 160, 304]]:
+        return ""
+    return (
+        f"Of {BELOW}, your function puts the last tensor at byte 304, above the second, though the 160 bytes below the "
+        "second are free in step 1: look for the lowest gap that is large enough."
+    )

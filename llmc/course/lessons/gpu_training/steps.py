@@ -60,7 +60,12 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
     apart = (sums * np.exp(np.minimum(top[:, None] - own, 700))).sum(axis=1)  # (N,)
     turned = (sums * np.exp(2 * np.minimum(top[:, None] - own, 300))).sum(axis=1)  # (N,)
     late = (never_rescaled(z) * np.exp(own - top[:, None])).sum(axis=1)  # (N,)
+    seen = np.maximum.accumulate(by_lane(z, LOWEST), axis=1)  # (N, turns, 32): each lane's largest so far
+    grown = np.concatenate([seen[:, :1] > LOWEST, seen[:, 1:] > seen[:, :-1]], axis=1)  # … where that is a new one
+    unseen = (by_lane(e, 0) * ~grown).sum(axis=(1, 2))  # (N,)
     totals = {
+        "each lane's new maxima left out of the sum: when one comes, the total so far shrinks, and exp(0) = 1 of the "
+        "new one is added": unseen,
         "the lanes' totals added up as they are: each is relative to its lane's own maximum, so multiply it by exp(its "
         "maximum - the row's) first": apart,
         "the lanes' totals multiplied by exp(the row's maximum - the lane's): it is the other way round": turned,

@@ -77,6 +77,7 @@ def turned(a, tile=32) -> dict:
     wide[: a.shape[0], : a.shape[1]] = a
     row, column, first_m, first_k = m % tile, k % tile, m // tile * tile, k // tile * tile
     swizzle = "tile that is written and not read in the same way, or the reverse: both need it"
+    both = "the swizzle is written with a plus, (lane + row) % 32, and read with a minus, or the reverse"
     return {
         "a with rows and columns exchanged for the tiles, and not inside of each: write tile[row][lane], and read "
         "tile[lane][k]": wide[first_m + column, first_k + row],
@@ -88,6 +89,12 @@ def turned(a, tile=32) -> dict:
         ],
         f"a, turned, with each row of a tile moved back by its number: (lane + row) % 32 of a {swizzle}": wide[
             m, first_k + (column - row) % tile
+        ],
+        f"a, turned, with each row of a tile moved on by twice its number: {both}": wide[
+            m, first_k + (column + 2 * row) % tile
+        ],
+        f"a, turned, with each row of a tile moved back by twice its number: {both}": wide[
+            m, first_k + (column - 2 * row) % tile
         ],
         "a, turned, with rows in reverse in each tile": wide[first_m + tile - 1 - row, k],
         "a, turned, with columns in reverse in each tile": wide[m, first_k + tile - 1 - column],

@@ -34,10 +34,18 @@ WHERE = {
 }
 
 TURNED = {  # for exercise 2
+    "uninitialised": "which rows of the tile do the 8 warps fill, 4 each, and which columns the lanes? Each of the 32 "
+    f"by 32 places that is read must be among them; {BANKS}",
     "bank_conflicts": BANKS,
     "efficiency": ALONG,
     "race": BARRIER,
     "race in global memory": BANKS,
+}
+
+ASKED = {  # for exercise 4
+    "race": WAIT,
+    "uninitialised": "`ask` fills a whole tile, behind the end of K with zeros, if all 256 threads call it; so no such "
+    f"call for this buffer comes before the turn in which it is read first: find that turn, and its k0; {BACKGROUND}",
 }
 
 STUCK = "ask for k0 + 8, into the buffer whose turn it is, and exchange the buffers"

@@ -128,6 +128,10 @@ def next_mistakes(a, b, slices, tile) -> dict:
         starts = [0, *(k0 + more for k0 in range(0, K, slices))][: -(-K // slices)]
         words = f"the product of slices that begin at k = {places}, …: the next one begins at k0 + {slices}"
         found[words] = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
+    if K > 2 * slices:
+        starts = [0, *[slices] * (-(-K // slices) - 1)]
+        words = "the product of the first slice and then of the second again and again: do the two buffers take turns?"
+        found[words] = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
     place, across = np.arange(M) % tile, np.arange(N) % tile  # in the tile: (M,), (N,)
     rows, columns = place // 4 * 4 + place, 2 * across  # what lies there if `first` is the thread's row or column
     of_rows = np.where((rows < M)[:, None], a64[np.minimum(rows, M - 1)], 0)  # (M, K)

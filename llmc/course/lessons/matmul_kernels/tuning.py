@@ -106,14 +106,24 @@ def judge(bench, choice, calls, most_calls, most_loss, where):
         )
     if calls > most_calls:
         raise WrongAnswer(
-            f"autotune measured {calls:,} times; the goal is at most {most_calls}. There are {len(bench.us):,} ways: "
-            f"leave out what cannot be the best.\n→ Where to look: {where}."
+            f"autotune measured {calls:,} times; the goal is at most {most_calls}. {_too_often(bench, most_calls)}\n"
+            f"→ Where to look: {where}."
         )
     if bench.loss(choice) > most_loss:
         raise WrongAnswer(
             f"autotune's choice takes {bench.loss(choice):.0%} longer than the best; the goal is at most "
             f"{most_loss:.0%}.\n{_tile_or_parts(bench, choice, most_loss)}\n→ Where to look: {where}."
         )
+
+
+def _too_often(bench, most_calls) -> str:
+    """Did it measure too many ways, or the same ones again?"""
+    ways = len(set(bench.tried))
+    again = len(bench.tried) - ways
+    if again and ways <= most_calls:
+        return f"These are only {ways} different ways, and {again} times one of them again: keep what you measure."
+    said = f"There are {len(bench.us):,} ways: leave out what cannot be the best."
+    return f"{said} And {again} times it measured a way that it had measured before." if again else said
 
 
 def _tile_or_parts(bench, choice, most_loss) -> str:

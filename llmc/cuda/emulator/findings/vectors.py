@@ -9,14 +9,24 @@ VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")
 
 
 def made_by_division(found, many, check) -> bool:
-    """Is something a quotient of a division by `many`, as `quads = C / 4`?
+    """Is something a quotient of a division by `many`, as `quads = C / 4`, or a row's length, `row * 8`, one of rows?
 
     Something of the index on the line of a Finding, or of the Condition that checks it.
     """
+    if _rows_in_vectors(found, many):
+        return True
     lines = mask(found.raw.code).splitlines()[: found.line]
     names = computed_from(names_in_index(lines[-1]) | check.names, lines) if lines else set()
     sources = [value for text in lines for target, value in ASSIGNED.findall(text) if target in names]
     return any(re.search(rf"/\s*{many}\b|>>\s*{many // 2}\b", value) for value in (*sources, check.text, *lines[-1:]))
+
+
+def _rows_in_vectors(found, many) -> bool:
+    """Does the line multiply by the vectors of a row, as `row * 8 + c` of rows of 32 numbers?"""
+    if found.array is None or found.array.ndim < 2 or not found.line:
+        return False
+    vectors, line = found.array.shape[-1] // many, mask(found.raw.code).splitlines()[found.line - 1]
+    return vectors > 1 and bool(re.search(rf"\*\s*{vectors}\b|\b{vectors}\s*\*", line))
 
 
 def counts_in_vectors(found) -> bool:
