@@ -797,7 +797,13 @@ def bands_without_their_last_row(block, blocks, down, across):
     return every[block::blocks]
 
 
-@wrong("swizzle", says="with `first + lane / 8` in place of `warp * 16 + lane / 8`")
+@wrong("swizzle", says="group 6. In all calls the lines are right, and only groups are not")
+def a_sum_taken_back_where_it_is_read(code):
+    code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
+    return replaced(code, "place(line, square % 8)", "(square % 8 - line % 8 + 8) % 8")
+
+
+@wrong("swizzle", says="call 1 of load_turned, lane 0 should say where line 0, group 4 is kept, for line 0 of square 4")
 def turned_with_the_same_squares_in_every_turn(code):
     return replaced(code, "int square = first + lane / 8", "int square = warp * 16 + lane / 8")
 
