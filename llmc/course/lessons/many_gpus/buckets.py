@@ -6,7 +6,7 @@ is one or more pieces that follow one another; its all-reduce begins when all of
 
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from numbers import Integral
 from typing import NamedTuple
 
@@ -148,9 +148,11 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
         often = all_reduce_ms(0, cluster)
         last = sum(piece.nbytes for piece in pieces[len(pieces) - buckets[-1] :])
         some = f"{n} buckets add" if n != 1 else "one bucket adds"
+        added, enough = got - backward, most * (good - backward)
+        digits = next((k for k in range(2, 9) if f"{added:.{k}f}" != f"{enough:.{k}f}"), 9)
         lines = [
-            f"{what}: {some} {got - backward:.2f} ms to the backward pass of {backward:.2f} ms;"
-            f" {most * (good - backward):.2f} ms will do.",
+            f"{what}: {some} {added:.{digits}f} ms to the backward pass of {backward:.2f} ms;"
+            f" {enough:.{digits}f} ms will do.",
             f"Each message takes {often:.3f} ms even if it is empty, the bytes of all of them"
             f" {all_reduce_ms(sum(p.nbytes for p in pieces), cluster) - often:.2f} ms;"
             f" the last bucket, which nothing hides, has {last / 1e6:.1f} MB.",
@@ -161,10 +163,8 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
             lines.append("With one bucket nothing travels before the backward pass is over.")
         elif n == len(pieces) > 1:
             lines.append("With a bucket for each piece, every latency is paid.")
-        elif got - backward < 1.5 * (good - backward):
-            lines.append("You are close: let play compare more kinds of cuts, or move single borders.")
         else:
-            lines += _simpler(pieces, cluster, got)
+            lines += [*_simpler(pieces, cluster, got), *_by_single_borders(pieces, buckets, cluster, most)]
         raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BUCKETS}."]))
     return got
 
@@ -176,6 +176,41 @@ def _simpler(pieces, cluster, got):
         if ms < got - 1e-9:
             yield f"{words} would be done {got - ms:.2f} ms earlier: is the choice with the LEAST time taken?"
             return
+
+
+def _by_single_borders(pieces, buckets, cluster, most):
+    """A sentence if one kind of change, made as long as it helps, makes these buckets good enough; else none."""
+    backward, n = sum(piece.ms for piece in pieces), len(pieces)
+    enough = backward + most * (limits(pieces, cluster)[0] - backward) + 1e-9
+    start, got = frozenset(accumulate(buckets[:-1])), play(pieces, buckets, cluster)
+    for words, changed in BORDERS.items():
+        borders, least = start, got
+        while True:
+            tried = [(play(pieces, _counts(some, n), cluster), sorted(some)) for some in changed(borders, n)]
+            if not tried or min(tried)[0] >= least - 1e-9:
+                break
+            least, borders = min(tried)[0], frozenset(min(tried)[1])
+        if least <= enough:
+            more = f"{words}, as long as that helps, only {least - backward:.2f} ms are added, with {len(borders) + 1}"
+            yield f"If single borders are {more} bucket{'s' * (len(borders) > 0)}."
+            return
+
+
+BORDERS = {
+    "taken away": lambda borders, n: [borders - {one} for one in borders],
+    "added": lambda borders, n: [borders | {one} for one in range(1, n) if one not in borders],
+    "moved by one piece": lambda borders, n: [
+        borders - {one} | {other}
+        for one in borders
+        for other in (one - 1, one + 1)
+        if 0 < other < n and other not in borders
+    ],
+}
+
+
+def _counts(borders, n) -> list:
+    ends = [0, *sorted(borders), n]
+    return [end - start for start, end in pairwise(ends)]
 
 
 class Others:
@@ -277,24 +312,32 @@ def _inspect(pieces, buckets, what, others):
     for k, count in enumerate(buckets):
         if not isinstance(count, Integral) or isinstance(count, bool):
             raise WrongAnswer(f"bucket {k} is {describe(count)}, and should be a whole number: how many pieces it has.")
-        if count < 1:
+        if count < 1 and sum(buckets) == len(pieces):
             raise WrongAnswer(f"bucket {k} has {count} pieces: an empty bucket would cost its latency for nothing.")
     if sum(buckets) != len(pieces):
-        words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
-        why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
-        if _is_ends(pieces, buckets) and others.always(_is_ends):
-            why += (
-                f".\nThe list is {list(buckets)}, and in every case it rises to the number of pieces: those are the "
-                "places where buckets end. Return how many pieces each one has"
-            )
-        elif len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
-            why += (
-                f".\n{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too"
-            )
-        elif sum(buckets) < len(pieces) and others.always(lambda some, counts: sum(counts) < len(some)):
-            why += (
-                ".\nPieces at the end are missing in every case: is the last bucket, which is being filled when the "
-                "loop ends, put into the list, too?"
-            )
-            raise WrongAnswer(f"{words}: {why}\n→ Where to look: {BUCKETS}.")
-        raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {BUCKETS}.")
+        left, why = len(pieces) - sum(buckets), "some would be summed twice"
+        if left > 0:
+            why = "the last one is" if left == 1 else f"the last {left} are"
+            why += " in none, and some gradients would never be summed"
+        more = _what_was_counted(pieces, buckets, others)
+        words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}: {why}"
+        raise WrongAnswer(f"{words}.\n{more}→ Where to look: {BUCKETS}.")
+
+
+def _what_was_counted(pieces, buckets, others) -> str:
+    """A line about counts that do not add up; "" if they show nothing."""
+    if _is_ends(pieces, buckets) and others.always(_is_ends):
+        return (
+            f"The list is {list(buckets)}, and in every case it rises to the number of pieces: those are the places "
+            "where buckets end. Return how many pieces each one has.\n"
+        )
+    if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
+        return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too.\n"
+    if others.always(lambda some, counts: sum(counts) == len(some) - 1):
+        return "In every case one piece is in no bucket, the last.\n"
+    if others.always(lambda some, counts: sum(counts) < len(some)):
+        return (
+            "Pieces at the end are missing in every case: is the last bucket, which is being filled when the loop ends, "
+            "put into the list, too?\n"
+        )
+    return ""
