@@ -98,14 +98,14 @@ def not_skipped(function, spoil, got=()) -> str:
 
 def skipped(function, large) -> str:
     """A step without an overflow was skipped. large: the check has seen that with numbers near 65504 alone."""
-    if not large:
-        return f"{FINITE}.\n→ Where to look: {DYNAMIC}"
-    words = f"{FINITE}, the largest is 65504, and for smaller ones it was not. {_from_where_on(function)}"
-    return Named(f"{words}\n→ Where to look: {DYNAMIC}")
+    words = f"{FINITE}, the largest is 65504, and for smaller ones it was not" if large else FINITE
+    why = _from_where_on(function, large)
+    words = f"{words}.{why}\n→ Where to look: {DYNAMIC}"
+    return Named(words) if why else words
 
 
-def _from_where_on(function) -> str:
-    """Which numbers are skipped where all others are 0? A sentence."""
+def _from_where_on(function, large) -> str:
+    """Which numbers are skipped where all others are 0? A sentence; "" if even zeros are."""
     zeros = [np.zeros_like(g) for g in gradients(np.random.default_rng(0))]
 
     def is_skipped(number):
@@ -114,10 +114,10 @@ def _from_where_on(function) -> str:
         return _gives_none(outcome(function, grads, 1024.0, 0, 4))
 
     if not is_skipped(65504):
-        return (
-            "With one such number, and 0 in all other places, it is not: does a sum of them overflow in float16? Test "
-            "each number with np.isfinite."
-        )
+        why = "does a sum of them overflow in float16? Test each number with np.isfinite."
+        return f" With one such number, and 0 in all other places, it is not: {why}" if large else ""
+    if is_skipped(0):
+        return ""
     patterns = np.arange(1, 0x7C00, dtype=np.uint16)  # of all positive numbers, in their order
     first, last = 0, len(patterns) - 1
     while first < last:
@@ -125,7 +125,7 @@ def _from_where_on(function) -> str:
         first, last = (first, middle) if is_skipped(patterns[middle].view(np.float16)) else (middle + 1, last)
     number = float(patterns[first].view(np.float16))
     square = ", the first whose square float16 does not hold," if number == 256 else ""
-    return f"A single number from {number:g} on{square} is enough, with 0 in all other places: test with np.isfinite."
+    return f" A single number from {number:g} on{square} is enough, with 0 in all other places: test with np.isfinite."
 
 
 def _skips(function, k, value) -> bool:
