@@ -14,6 +14,8 @@ from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.mixed_training.places import CHANCE, UPDATE
 from llmc.course.lessons.mixed_training.sixteen import BF16, widened
 
+FEW = 8  # wrong weights, at most, that show no cause
+
 
 class Updated(NamedTuple):
     """After a step: the weights before they are rounded, m, v; (n,) float64."""
@@ -148,7 +150,9 @@ def compare_chance(params, exact, before, key, start):
         ),
         "the weight's upper 16 bits and 1 more wherever random is not 0": upper + (random > 0),
     }
-    alike = {said: (np.asarray(codes).astype(np.int64) == got).mean() for said, codes in wrong.items()}
+    same = {said: np.asarray(codes).astype(np.int64) == got for said, codes in wrong.items()}  # (n,) each
+    enough = (~near).sum() > FEW  # one of two neighbours is hit by chance
+    alike = {said: min(each.mean(), each[~near].mean()) * enough for said, each in same.items()}
     said = max(alike, key=alike.get)
     at, off = int(np.argmin(near)), int((~near).sum())
     values = "params has wrong values, though the weights before rounding are right"
