@@ -222,7 +222,7 @@ def fit_of_seconds_per_byte(world, sizes, seconds):
     return tuple(np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0])
 
 
-@wrong("fit_costs", says="one message: a ring makes 2 (N - 1) turns")
+@wrong("fit_costs", says="alpha equals the fit of alpha + b / beta, one message: a ring makes 2 (N - 1) turns.")
 def fit_of_one_message(world, sizes, seconds):
     columns = np.stack([np.ones(len(sizes)), sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
@@ -260,7 +260,7 @@ def fit_from_the_ends(world, sizes, seconds):
     return seconds[sizes.argmin()] / a, a / world * sizes.max() / seconds[sizes.argmax()]
 
 
-@wrong("fit_costs", says="divide it by their number")
+@wrong("fit_costs", says="alpha equals the latency of all turns together: divide it by their number.")
 def fit_of_all_turns(world, sizes, seconds):
     columns = np.stack([np.ones(len(sizes)), 2 * (world - 1) / world * sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
@@ -802,7 +802,7 @@ def own_gradient_first(params, grads, m, v, t, lr):
         params[:, part] = params[r, part]
 
 
-@wrong("zero1_step", says="what adamw leaves after 2 calls on each part")
+@wrong("zero1_step", says="what adamw leaves after 3 calls on each part")
 def update_on_every_rank(params, grads, m, v, t, lr):
     N, n = params.shape
     k = n // N
@@ -833,6 +833,57 @@ def right_side_not_divided(world, sizes, seconds):
     columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, seconds, rcond=None)[0]
     return alpha, 1 / per_byte
+
+
+@wrong("fit_costs", says="alpha equals the fit with N turns: a ring makes 2 (N - 1).")
+def fit_of_as_many_turns_as_ranks(world, sizes, seconds):
+    columns = np.stack([np.full(len(sizes), world), 2 * (world - 1) / world * sizes], axis=1) / seconds[:, None]
+    alpha, per_byte = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
+    return alpha, 1 / per_byte
+
+
+@wrong("zero1_step", says="m equals a step without the gradient of the last rank.")
+def zero1_without_the_last_rank(params, grads, m, v, t, lr):
+    N, n = params.shape
+    for r, part in enumerate(slice(k, k + n // N) for k in range(0, n, n // N)):
+        total = grads[0, part].copy()
+        for other in range(1, N - 1):
+            total += grads[other, part]
+        adamw(params[r, part], total, m[r], v[r], t, lr)
+        params[:, part] = params[r, part]
+
+
+@wrong("zero1_step", says="m equals a step with the gradient of rank 0 counted twice.")
+def zero1_with_rank_0_twice(params, grads, m, v, t, lr):
+    N, n = params.shape
+    for r, part in enumerate(slice(k, k + n // N) for k in range(0, n, n // N)):
+        total = grads[0, part].copy()
+        for own in grads:
+            total += own[part]
+        adamw(params[r, part], total, m[r], v[r], t, lr)
+        params[:, part] = params[r, part]
+
+
+@wrong("zero1_step", says="m equals a step without each rank's own gradient.")
+def zero1_of_the_others(params, grads, m, v, t, lr):
+    N, n = params.shape
+    for r, part in enumerate(slice(k, k + n // N) for k in range(0, n, n // N)):
+        total = sum(grads[other, part] for other in range(N) if other != r) + np.zeros(n // N, np.float32)
+        adamw(params[r, part], total, m[r], v[r], t, lr)
+        params[:, part] = params[r, part]
+
+
+@wrong("zero1_step", says="params is right but for its last bits, while m and v are right to the last")
+def zero1_with_a_step_of_its_own(params, grads, m, v, t, lr):
+    N, n = params.shape
+    total = grads[0].copy()
+    for own in grads[1:]:
+        total += own
+    for r, part in enumerate(slice(k, k + n // N) for k in range(0, n, n // N)):
+        m[r] += 0.1 * (total[part] - m[r])
+        v[r] += 0.05 * (total[part] ** 2 - v[r])
+        root = np.sqrt(v[r] / (1 - 0.95**t)) + 1e-8
+        params[:, part] -= lr * (m[r] / (1 - 0.9**t) / root)
 
 
 @wrong("global_clip", says="scaled where this rank's own norm is above `most`: the norm of the whole gradient decides")
