@@ -1220,3 +1220,42 @@ def quantize_with_errors_in_units_of_the_scale(x):
         results.append((error, scale, rounded.view(np.uint8)))
     results.sort(key=lambda result: result[0])
     return results[0][2], results[0][1]
+
+
+@wrong("to_bfloat16", says="the result equals NaN for every negative number")
+def every_negative_number_is_taken_for_nan(x):
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(bits > 0x7F800000, np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="the last bit cleared wherever x rounds up: that is for ties alone")
+def the_last_bit_cleared_wherever_it_rounds_up(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x8000) >> 16
+    rounded = np.where(bits & 0x8000, rounded & 0xFFFE, rounded)
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="gives other patterns each time: does it draw numbers itself?")
+def stochastic_with_numbers_of_its_own(x, random):
+    bits = x.view(np.uint32)
+    up = np.random.rand(*x.shape) < (bits & 0xFFFF) / 65536
+    return np.where(np.isnan(x), 0x7FC0, (bits >> 16) + up).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="x with random added to the upper 16 bits")
+def stochastic_in_the_upper_half(x, random):
+    bits = x.view(np.uint32) + (random.astype(np.uint32) << 16)
+    return np.where(np.isnan(x), 0x7FC0, bits >> 16).astype(np.uint16)
+
+
+@wrong("quantize_e4m3", says="Its codes end at 240, here and for other numbers")
+def eight_as_in_another_format(x):
+    usual = float(np.abs(x).max()) / 240 or 1.0
+    tries = [
+        (scale, np.clip(x / scale, -240, 240).astype(ml_dtypes.float8_e4m3fn))
+        for scale in usual * np.linspace(0.5, 1, 20)
+    ]
+    scale, codes = min(tries, key=lambda each: ((each[1].astype(np.float64) * each[0] - x) ** 2).sum())
+    return codes.view(np.uint8), float(scale)

@@ -13,6 +13,7 @@ NEAREST = 'lesson 18, section "2.2 · One addition"'
 EDGES = 'lesson 18, section "2.4 · The edges"'
 STOCHASTIC = 'lesson 18, section "6.3 · By bits"'
 HALF = 0x8000  # of what is cut off
+NAN = 0x7FC0
 LOST = (  # said of both ways to round
     "the carry lost where a mantissa of 1111111 rounds up: it becomes 0000000, and the exponent must grow by 1, so add "
     "to exponent and mantissa together"
@@ -95,6 +96,12 @@ def nearest_mistakes(x) -> dict:
         ),
         "x rounded to float16 first, and then to bf16: round once": nearest(halves.astype(np.float32)),
         "the reference without the sign": right & 0x7FFF,
+        "NaN for every negative number: as whole numbers their bits, with the sign's, are larger than infinity's": (
+            np.where(np.signbit(x), NAN, right)
+        ),
+        "the reference with the last bit cleared wherever x rounds up: that is for ties alone": np.where(
+            nan, right, np.where(b & HALF, (b + np.uint32(HALF) >> 16) & 0xFFFE, right)
+        ),
         "x rounded up, away from 0, wherever anything is cut off": b + np.uint32(0xFFFF) >> 16,
         "the reference with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0": (
             b + np.uint32(HALF) >> 16
@@ -203,6 +210,10 @@ def stochastic_mistakes(x, random) -> dict:
         "the reference with 65535 − random in place of random. That is as random, but the task says when to go up": up(
             lower > r
         ),
+        "x with random added to the upper 16 bits: it is added to those that are cut off": np.where(
+            nan, right, keep + r & 0xFFFF
+        ),
+        "the reference with half of random: a number goes up where lower + random ≥ 65536": up(lower + r // 2 > 0xFFFF),
         "the reference with the first random number for all: each number of x has its own": up(
             lower + r.flat[0] > 0xFFFF
         ),
