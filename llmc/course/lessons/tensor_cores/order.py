@@ -59,7 +59,7 @@ def judge(lists, blocks, down, across, most=1.25, again=None):
     missing = [(r, c) for r in range(down) for c in range(across) if (r, c) not in seen]
     if missing:
         more = f", and {len(missing) - 1} others have none either" if missing[1:] else ""
-        why = _of_one_block(again, down) or _left_over(lists, blocks, down * across)
+        why = _left_over(lists, blocks, down * across, _of_one_block(again, down))
         raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {why}")
     least, longest = -(-down * across // blocks), max(map(len, lists))
     if longest > least:
@@ -109,17 +109,17 @@ def _each_once(tiles, down, across) -> bool:
     return tiles is not None and sorted(tiles) == list(np.ndindex(down, across))
 
 
-def _left_over(lists, blocks, tiles) -> str:
-    """Why tiles may belong to nobody, though a single block gets all."""
+def _left_over(lists, blocks, tiles, alone) -> str:
+    """How many tiles the blocks have. alone: what is wrong with a block that has no others beside it."""
     each, rest = divmod(tiles, blocks)
-    if rest and all(len(mine) == each for mine in lists):
+    if rest and not alone and all(len(mine) == each for mine in lists):
         return (
             f"Each block has {each}, which makes {each * blocks} of {tiles} tiles: the last turn, which not all blocks "
             "have, is missing."
         )
     counts = sorted({len(mine) for mine in lists})
     had = f"{counts[0]} to {counts[-1]}" if counts[1:] else f"{counts[0]}"
-    return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together."
+    return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together. {alone}".rstrip()
 
 
 def _full_bands(lists, blocks, down, across) -> str:
