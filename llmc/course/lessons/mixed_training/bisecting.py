@@ -3,6 +3,7 @@
 Real runs with a bug differ from the healthy one in several ways at once; which of them is overlooked is tried here.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,9 +36,11 @@ def left_after(suspects, bug, asked) -> list:
     return left
 
 
-def needless(suspects, bug, asked) -> str | None:
-    """A sentence about the first run whose outcome was known before; None if there is none."""
+def needless(suspects, bug, asked, allowed) -> str | None:
+    """A sentence about the first run whose outcome was known before; None if more than `allowed` others are left."""
     left = left_after(suspects, bug, asked)
+    if sum(len(before) > len(after) for before, after in pairwise(left)) > allowed:
+        return None
     for k, exact in enumerate(asked):
         if len(left[k]) == len(left[k + 1]):
             before = f"after run {k}" if k else "at the start"

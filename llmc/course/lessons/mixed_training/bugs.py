@@ -155,10 +155,11 @@ def explain(tried, function=None):
         lines = [*filter(None, lines), f"→ Where to look: {BISECT}.", "", *_listed(runs)]
         raise WrongAnswer("\n".join(lines), explained=bool(why))
     if many:
-        runs, n = many[0], len(many[0].suspects)
+        runs = max(many, key=lambda runs: len(runs.asked) - allowed(len(runs.suspects)))
+        n = len(runs.suspects)
         made, given = (f"{k} {what}{'s' * (k != 1)}" for k, what in ((len(runs.asked), "run"), (n, "suspect")))
         words = f"right, but for {given} train was called for {made}, and {allowed(n)} will do"
-        useless = bisecting.needless(runs.suspects, runs.bug, runs.asked)
+        useless = bisecting.needless(runs.suspects, runs.bug, runs.asked, allowed(n))
         why = useless or "Make half of the suspects exact at once: what the run shows rules out the other half."
         if any(not len(exact) for exact in runs.asked):
             why = "A run in which nothing is exact has the bug, whatever it is: it tells you nothing."

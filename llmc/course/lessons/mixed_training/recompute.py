@@ -173,13 +173,14 @@ def _given_up(net, schedule, limit, most) -> str:
     """Whether the same tensors could be given up at less cost, or what they cost beside those that are kept."""
     times = {layer.name: sum(event == ("make", layer.name) for event in schedule) for layer in net}
     again = {name for name, count in times.items() if count > 1}
-    if often := {name: count for name, count in times.items() if count > 2}:
+    if often := [name for name, count in times.items() if count > 2]:
         ours, once = play(net, schedule_for(net, times.keys() - again)), sum(layer.us for layer in net)
         if ours.peak <= limit and ours.us / once - 1 <= most:
-            name = max(often, key=often.get)
+            name = max(often, key=times.get)
+            some = f"{len(often)} tensors" if often[1:] else "a tensor"
             return (
-                f"It makes {listed(often)} more than twice, {name} {often[name]} times. If each of the same tensors is "
-                f"made again when it is needed, and kept until its last use, it takes only {ours.us / once - 1:.1%}."
+                f"It makes {some} more than twice, {name} {times[name]} times. The same tensors can be given up for "
+                f"{ours.us / once - 1:.1%}, if each is made again when it is needed, and kept until its last use."
             )
     kept = [layer for layer in net if layer.name not in again]
     gone = [layer for layer in net if layer.name in again]
