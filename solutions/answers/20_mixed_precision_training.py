@@ -1254,3 +1254,13 @@ def schedule_that_drops_what_it_made_again(net, limit):
             return schedule
         kept.remove(layer.name)
     return schedule_for(kept)
+
+
+@wrong("adamw_bf16", says="what params held before: master gets the weight as it was computed")
+def the_old_weight_for_master(code):
+    return replaced(code, "if (master) master[i] = p;", "if (master) master[i] = widen(params[i]);")
+
+
+@wrong("adamw_bf16", says="a step along the gradient in place of m: m is its mean")
+def a_step_along_the_gradient(code):
+    return replaced(code, "float step = m[i] /", "float step = g /")

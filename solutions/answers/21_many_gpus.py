@@ -957,3 +957,20 @@ def ring_with_pieces_rounded_up(array, link):
         target += link.exchange(piece(r - t))
     for t in range(N - 1):
         piece(r - t)[...] = link.exchange(piece(r + 1 - t))
+
+
+@wrong("fit_costs", says="a line through the logarithms of sizes and times: a sum is no line there")
+def fit_of_logarithms(world, sizes, seconds):
+    slope, start = np.polyfit(np.log(sizes), np.log(seconds), 1)
+    return np.exp(start) / (2 * (world - 1)), 1 / slope
+
+
+@wrong("choose_buckets", says="If single borders are ")
+def buckets_that_take_one_after_the_other(pieces, cluster):
+    counts, rest = [], list(pieces)
+    while rest:
+        counts.append(
+            min(range(1, len(rest) + 1), key=lambda k: play(rest, [k] + [1] * (len(rest) - k), cluster))  # noqa: B023
+        )
+        rest = rest[counts[-1] :]
+    return counts

@@ -161,6 +161,8 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
             lines.append(shown)
         elif n == 1 and len(pieces) > 1:
             lines.append("With one bucket nothing travels before the backward pass is over.")
+            if not others.always(lambda some, counts: len(counts) == 1):
+                lines += _by_single_borders(pieces, buckets, cluster, most)
         elif n == len(pieces) > 1:
             lines.append("With a bucket for each piece, every latency is paid.")
         else:
@@ -174,7 +176,8 @@ def _simpler(pieces, cluster, got):
     for words, counts in (("One bucket for all", [len(pieces)]), ("A bucket for each piece", [1] * len(pieces))):
         ms = play(pieces, counts, cluster)
         if ms < got - 1e-9:
-            yield f"{words} would be done {got - ms:.2f} ms earlier: is the choice with the LEAST time taken?"
+            asked = "is that among what is compared, and is the LEAST time taken?"
+            yield f"{words} would be done {got - ms:.2f} ms earlier: {asked}"
             return
 
 
@@ -206,6 +209,9 @@ BORDERS = {
         if 0 < other < n and other not in borders
     ],
 }
+BORDERS["moved, added or taken away"] = lambda borders, n: [
+    each for changed in list(BORDERS.values())[:3] for each in changed(borders, n)
+]
 
 
 def _counts(borders, n) -> list:
@@ -246,7 +252,7 @@ class Others:
         if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
             return "In every case they are as slow as can be: is the choice with the MOST time taken?"
         chosen = [counts for *_, counts in self.cases[-len(CLUSTERS) :]]
-        if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1:
+        if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1 < max(chosen[0]):
             return (
                 f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: a limit "
                 "that suits one cluster is wrong for another. Let play compare several on the cluster that is given."
@@ -278,7 +284,7 @@ INSTEAD = {
     "if the list were turned round: its first number is that of the pieces that are final first": (
         lambda pieces, cluster, counts: (pieces, cluster, counts[::-1])
     ),
-    "if a message took no time to begin: each costs alpha, however small it is": (
+    "if a message took no time to begin: each costs 2 (N - 1) · alpha, however small it is": (
         lambda pieces, cluster, counts: (pieces, cluster._replace(alpha=0.0), counts)
     ),
     "of pieces that all have the same bytes: look at nbytes": (

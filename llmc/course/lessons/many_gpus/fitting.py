@@ -101,8 +101,11 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     alphas = {words: (pair[0], where) for words, (pair, where) in found.items()}
     # beta is compared where alpha is right: what would have changed alpha is not the cause
     betas = {words: (pair[1], where) for words, (pair, where) in found.items() if np.isclose(pair[0], alpha, rtol=1e-5)}
+    start = np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
+    alphas["a line through the logarithms of sizes and times: a sum is no line there"] = np.exp(start) / a, FIT
     if (gone := sizes > sizes.min()).sum() > 1:
         alphas["the time of the smallest array by its turns: fit all of them"] = seconds[~gone].mean() / a, FIT
+    alphas["the shortest time by its turns: fit all of them"] = seconds.min() / a, FIT
     pairs = {words: pair for words, (pair, _) in found.items()}
     for words, pair, where in (
         ("the latency of all turns together: divide it by their number", (alpha * a, beta), COST),

@@ -72,6 +72,14 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
             found[name][said] = array, UPDATE
     words = "the reference with factor · grads² in place of (factor · grads)²: v is of the gradient after the factor"
     found["v"][words] = beta2 * v + (1 - beta2) * factor * g * g, UPDATE
+    new_v = beta2 * v + (1 - beta2) * (factor * g) ** 2
+    steps = {
+        "a step along the gradient in place of m": g * factor / (1 - beta1**t),
+        "a step along the gradient in place of m, without bias correction": g * factor,
+    }
+    for said, step in steps.items():
+        moved = start * (1 - lr * decay) - lr * step / (np.sqrt(new_v / (1 - beta2**t)) + eps)
+        found["weights"][f"{said}: m is its mean"] = moved, UPDATE
     if not has_master:
         words = "what it held before: without master weights, params are what is trained"
         found["weights"][words] = widened(rounded), UPDATE
@@ -80,6 +88,10 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         words = "a step from params, not from master: small updates are lost again"
         found["weights"][words] = step.params, UPDATE
         found["weights"]["what it held before: the new weights belong in master, too"] = start, UPDATE
+        found["weights"]["what params held before: master gets the weight as it was computed"] = (
+            widened(rounded),
+            UPDATE,
+        )
     return found
 
 
