@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.config import preset
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import BUCKETS
 
@@ -139,7 +140,7 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
 
     again(pieces, cluster): the function that chose them, for a look at what else it chooses.
     """
-    others = Others(again)
+    others = Others(again if is_explaining() else None)
     _inspect(pieces, buckets, what, others)
     backward, got = sum(piece.ms for piece in pieces), play(pieces, buckets, cluster)
     good, _ = limits(pieces, cluster)
@@ -186,7 +187,7 @@ def _by_single_borders(pieces, buckets, cluster, most):
     backward, n = sum(piece.ms for piece in pieces), len(pieces)
     enough = backward + most * (limits(pieces, cluster)[0] - backward) + 1e-9
     start, got = frozenset(accumulate(buckets[:-1])), play(pieces, buckets, cluster)
-    for words, changed in BORDERS.items():
+    for words, changed in BORDERS.items() if is_explaining() else ():
         borders, least = start, got
         while True:
             tried = [(play(pieces, _counts(some, n), cluster), sorted(some)) for some in changed(borders, n)]
@@ -215,8 +216,7 @@ BORDERS["moved, added or taken away"] = lambda borders, n: [
 
 
 def _counts(borders, n) -> list:
-    ends = [0, *sorted(borders), n]
-    return [end - start for start, end in pairwise(ends)]
+    return [end - start for start, end in pairwise([0, *sorted(borders), n])]
 
 
 class Others:

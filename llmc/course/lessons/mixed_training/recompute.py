@@ -197,7 +197,7 @@ def _given_up(net, schedule, limit, most) -> str:
 
 def _with_less(net, limit) -> str:
     """A sentence if the learner's function meets the limit as soon as it is given a smaller one; else ""."""
-    function = evidence.learners_function()
+    function = evidence.learners_function() if evidence.is_explaining() else None
     for share in SMALLER if function else ():
         less = int(share * limit)
         with suppress(WrongAnswer):
