@@ -50,6 +50,31 @@ def nearest_quiets_nan(x):
     return np.where(x != x, (bits >> 16) | 64, out).astype(np.uint16)
 
 
+@wrong("to_bfloat16", says="subnormal numbers rounded to 8 significant digits, and then cut off")
+def eight_digits_of_every_number(x):
+    mantissa, exponent = np.frexp(x)
+    rounded = np.ldexp(np.rint(mantissa * np.float32(256)) / np.float32(256), exponent)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), (rounded.view(np.uint32) >> 16).astype(np.uint16))
+
+
+@wrong("to_bfloat16", says="the last bit cleared at a tie: below an odd pattern that is no neighbour")
+def a_tie_that_clears_the_last_bit(x):
+    bits = x.view(np.uint32)
+    upper, lower = bits >> 16, bits & 0xFFFF
+    rounded = np.where(lower > 0x8000, upper + 1, upper)
+    rounded[lower == 0x8000] &= 0xFFFE
+    rounded[np.isnan(x)] = 0x7FC0
+    return rounded.astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="subnormal numbers cut off: they are rounded like any other")
+def subnormal_numbers_that_are_cut_off(x):
+    bits = x.view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + (bits >> 16 & 1)
+    rounded = np.where(bits & 0x7F800000, rounded, bits) >> 16
+    return np.where(np.isnan(x), np.uint16(0x7FC0), rounded.astype(np.uint16))
+
+
 @wrong("to_bfloat16", says="the result equals x cut off after 16 bits: nothing was rounded")
 def nearest_cuts_off(x):
     return (x.view(np.uint32) >> 16).astype(np.uint16)
@@ -752,7 +777,7 @@ def scaler_doubles_after_every_step(grads, scale, good_steps, interval):
     return _right_gradients(grads, scale), 2 * scale, 0
 
 
-@wrong("unscale_gradients", says="A sum of such numbers overflows in float16")
+@wrong("unscale_gradients", says="does a sum of them overflow in float16? Test each number with np.isfinite")
 def scaler_looks_at_a_sum(grads, scale, good_steps, interval):
     with np.errstate(over="ignore", invalid="ignore"):
         total = sum(g.sum() for g in grads)
@@ -763,7 +788,7 @@ def scaler_looks_at_a_sum(grads, scale, good_steps, interval):
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 
-@wrong("unscale_gradients", says="the largest is 65504, but None was returned")
+@wrong("unscale_gradients", says="A single number from 10000 on is enough, with 0 in all other places")
 def scaler_skips_large_gradients(grads, scale, good_steps, interval):
     if not all((np.abs(g) < 1e4).all() for g in grads):
         return None, scale / 2, 0
@@ -978,6 +1003,27 @@ def scaler_misses_what_is_no_number(grads, scale, good_steps, interval):
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 
+@wrong("unscale_gradients", says="from 256 on, the first whose square float16 does not hold, is enough")
+def scaler_looks_at_a_sum_of_squares(grads, scale, good_steps, interval):
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = sum((g * g).sum() for g in grads)
+    if not np.isfinite(total):
+        return None, scale / 2, 0
+    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
+
+
+@wrong(
+    "unscale_gradients", says="a list of gradients in which its item 2 is None; return None in place of the whole list"
+)
+def scaler_puts_none_into_the_list(grads, scale, good_steps, interval):
+    new = [g.astype(np.float32) / np.float32(scale) if np.isfinite(g).all() else None for g in grads]
+    if any(g is None for g in new):
+        return new, scale / 2, 0
+    good_steps += 1
+    return (new, 2 * scale, 0) if good_steps == interval else (new, scale, good_steps)
+
+
 @wrong("unscale_gradients", says="of `_some_overflow` never makes a second turn")
 def scaler_returns_from_the_first_turn(grads, scale, good_steps, interval):
     if _some_overflow(grads):
@@ -1174,3 +1220,42 @@ def quantize_with_errors_in_units_of_the_scale(x):
         results.append((error, scale, rounded.view(np.uint8)))
     results.sort(key=lambda result: result[0])
     return results[0][2], results[0][1]
+
+
+@wrong("to_bfloat16", says="the result equals NaN for every negative number")
+def every_negative_number_is_taken_for_nan(x):
+    bits = x.view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(bits > 0x7F800000, np.uint16(0x7FC0), rounded)
+
+
+@wrong("to_bfloat16", says="the last bit cleared wherever x rounds up: that is for ties alone")
+def the_last_bit_cleared_wherever_it_rounds_up(x):
+    bits = x.view(np.uint32)
+    rounded = (bits + 0x8000) >> 16
+    rounded = np.where(bits & 0x8000, rounded & 0xFFFE, rounded)
+    return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="gives other patterns each time: does it draw numbers itself?")
+def stochastic_with_numbers_of_its_own(x, random):
+    bits = x.view(np.uint32)
+    up = np.random.rand(*x.shape) < (bits & 0xFFFF) / 65536
+    return np.where(np.isnan(x), 0x7FC0, (bits >> 16) + up).astype(np.uint16)
+
+
+@wrong("stochastic_bfloat16", says="x with random added to the upper 16 bits")
+def stochastic_in_the_upper_half(x, random):
+    bits = x.view(np.uint32) + (random.astype(np.uint32) << 16)
+    return np.where(np.isnan(x), 0x7FC0, bits >> 16).astype(np.uint16)
+
+
+@wrong("quantize_e4m3", says="Its codes end at 240, here and for other numbers")
+def eight_as_in_another_format(x):
+    usual = float(np.abs(x).max()) / 240 or 1.0
+    tries = [
+        (scale, np.clip(x / scale, -240, 240).astype(ml_dtypes.float8_e4m3fn))
+        for scale in usual * np.linspace(0.5, 1, 20)
+    ]
+    scale, codes = min(tries, key=lambda each: ((each[1].astype(np.float64) * each[0] - x) ** 2).sum())
+    return codes.view(np.uint8), float(scale)

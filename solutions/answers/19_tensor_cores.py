@@ -390,7 +390,7 @@ def column_by_column(block, blocks, down, across):
     return [(number % down, number // down) for number in range(block, down * across, blocks)]
 
 
-@wrong("tiles_of_block", says="which does not exist: there are 11 x 3 tiles. The last band may have fewer rows.")
+@wrong("tiles_of_block", says="gets each tile once: the last band has 3 rows here, and 8 there")
 def bands_without_an_edge(block, blocks, down, across):
     tiles = []
     for number in range(block, down * across, blocks):
@@ -760,7 +760,50 @@ def tiles_beyond_the_edge_are_left_out(block, blocks, down, across):
     return [tile for tile in tiles if tile[0] < down]
 
 
-@wrong("swizzle", says="with `first + lane / 8` in place of `warp * 16 + lane / 8`")
+@wrong("tiles_of_block", says="gets each tile once: the last band has 3 rows here, and 8 there")
+def only_full_bands(block, blocks, down, across):
+    height = min(8, down)
+    tiles = []
+    for band in range(down // height):
+        tiles += [(height * band + i % height, i // height) for i in range(height * across)]
+    return [tiles[number] for number in range(block, len(tiles), blocks)]
+
+
+@wrong("tiles_of_block", says="with 8 x 3 tiles, a block gets in column 1 the rows 8, 7, 6, 5, 4, 3, 2, 1.")
+def a_snake_one_row_too_low(block, blocks, down, across):
+    def tile(number):
+        band, place = divmod(number, 8 * across)
+        height = min(8, down - 8 * band)
+        column, step = divmod(place, height)
+        return 8 * band + (step if column % 2 == 0 else height - step), column
+
+    return [tile(number) for number in range(block, down * across, blocks)]
+
+
+@right("tiles_of_block")
+def a_snake(block, blocks, down, across):
+    def tile(number):
+        band, place = divmod(number, 8 * across)
+        height = min(8, down - 8 * band)
+        column, step = divmod(place, height)
+        return 8 * band + (step if column % 2 == 0 else height - 1 - step), column
+
+    return [tile(number) for number in range(block, down * across, blocks)]
+
+
+@wrong("tiles_of_block", says="a block gets in column 0 the rows 0, 1, 2, 3, 4, 5, 6.")
+def bands_without_their_last_row(block, blocks, down, across):
+    every = [(r, c) for r0 in range(0, down, 8) for c in range(across) for r in range(r0, min(r0 + 8, down) - 1)]
+    return every[block::blocks]
+
+
+@wrong("swizzle", says="group 6. In all calls the lines are right, and only groups are not")
+def a_sum_taken_back_where_it_is_read(code):
+    code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
+    return replaced(code, "place(line, square % 8)", "(square % 8 - line % 8 + 8) % 8")
+
+
+@wrong("swizzle", says="call 1 of load_turned, lane 0 should say where line 0, group 4 is kept, for line 0 of square 4")
 def turned_with_the_same_squares_in_every_turn(code):
     return replaced(code, "int square = first + lane / 8", "int square = warp * 16 + lane / 8")
 

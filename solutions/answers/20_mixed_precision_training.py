@@ -631,7 +631,7 @@ def bug_by_binary_digits(train, suspects, healthy):
     return suspects[number]
 
 
-@wrong("find_bug", says="Is NaN left out, or compared? `difference > 0.02` is false then")
+@wrong("find_bug", says="It is wrong where the bug makes the last 100 losses NaN.")
 def bug_that_forgets_nan(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -640,7 +640,7 @@ def bug_that_forgets_nan(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="BELOW the healthy ones, so look at the distance")
+@wrong("find_bug", says="It is wrong where the bug makes the losses 1 nat lower.")
 def bug_that_is_worse(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -649,7 +649,7 @@ def bug_that_is_worse(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="its losses part late and by little, 0.06 nats at the end")
+@wrong("find_bug", says="It is wrong where the bug makes the losses only 0.06 nats higher.")
 def bug_with_a_wide_tolerance(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -658,7 +658,7 @@ def bug_with_a_wide_tolerance(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="Wrong only where the bug shows late")
+@wrong("find_bug", says="wrong where the bug shows in the last 100 steps alone")
 def bug_that_looks_at_the_beginning(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -667,7 +667,7 @@ def bug_that_looks_at_the_beginning(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="A run that is like the healthy one has the bug among the parts that were exact")
+@wrong("find_bug", says="exact = ['a']: like the healthy one. These leave a, and it answers 'b'")
 def bug_in_the_other_half(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -684,6 +684,32 @@ def bug_one_by_one(train, suspects, healthy):
     return suspects[-1]
 
 
+@wrong("find_bug", says="Run 2 shows nothing new: after run 1 the bug can be in ")
+def bug_with_both_halves_tried(train, suspects, healthy):
+    def cured(names):
+        return abs(np.mean(train(names)[-100:]) - np.mean(healthy[-100:])) < 0.02
+
+    candidates = suspects[:]
+    while len(candidates) > 1:
+        half = len(candidates) // 2
+        left, right = candidates[:half], candidates[half:]
+        if cured(left):
+            candidates = left
+        elif cured(right):
+            candidates = right
+    return candidates[0]
+
+
+@wrong("find_bug", says="These leave b or c, more than one, and it answers 'c'")
+def bug_with_one_suspect_left_out(train, suspects, healthy):
+    low, high = 0, len(suspects)
+    while high - low > 1:
+        middle = (low + high) // 2
+        apart = abs(train(suspects[low:middle])[-100:].mean() - healthy[-100:].mean())
+        low, high = (low, middle) if apart < 0.02 else (middle + 1, high)
+    return suspects[high - 1]
+
+
 @wrong("find_bug", says="A run in which nothing is exact has the bug")
 def bug_with_a_run_to_begin_with(train, suspects, healthy):
     train([])
@@ -694,7 +720,7 @@ def bug_with_a_run_to_begin_with(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="No two runs agree in the last digits")
+@wrong("find_bug", says="a run without the bug differs from the healthy one by thousandths of a nat")
 def bug_by_equality(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -1183,3 +1209,58 @@ def schedule_that_counts_only_what_it_keeps(net, limit):
         kept.remove(layer.name)
         held -= layer.size
     return plan(kept)
+
+
+@wrong("find_bug", says="runs, and 3 will do. Make half")
+def bug_with_one_suspect_more_each_time(train, suspects, healthy):
+    for k, name in enumerate(suspects):
+        if abs(train(suspects[: k + 1])[-100:].mean() - healthy[-100:].mean()) < 0.02:
+            return name
+
+
+@wrong("recompute_schedule", says="The same tensors can be given up for")
+def schedule_that_drops_what_it_made_again(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def schedule_for(kept):
+        memory, schedule = set(), []
+
+        def make(name):
+            if name not in memory:
+                for read in layers[name].reads:
+                    make(read)
+                schedule.append(("make", name))
+                memory.add(name)
+
+        def drop(useful):
+            for name in sorted(memory - useful):
+                schedule.append(("drop", name))
+                memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            drop(kept | {name for later in net[k + 1 :] for name in later.reads})
+        for k in reversed(range(len(net))):
+            for name in net[k].needs:
+                make(name)
+            schedule.append(("backward", net[k].name))
+            drop(kept)
+        return schedule
+
+    kept = set(layers)
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        schedule = schedule_for(kept)
+        if play(net, schedule)[0] <= limit:
+            return schedule
+        kept.remove(layer.name)
+    return schedule_for(kept)
+
+
+@wrong("adamw_bf16", says="what params held before: master gets the weight as it was computed")
+def the_old_weight_for_master(code):
+    return replaced(code, "if (master) master[i] = p;", "if (master) master[i] = widen(params[i]);")
+
+
+@wrong("adamw_bf16", says="a step along the gradient in place of m: m is its mean")
+def a_step_along_the_gradient(code):
+    return replaced(code, "float step = m[i] /", "float step = g /")

@@ -165,7 +165,7 @@ def test_the_pieces_are_gpt2s():
         (None, "return a list of whole numbers, not None"),
         ([1.0, 2], "bucket 0 is 1.0"),
         ([3, 0], "bucket 1 has 0 pieces"),
-        ([1, 1], "hold 2 pieces, and there are 3: some gradients would never be summed"),
+        ([1, 1], "hold 2 pieces, and there are 3: the last one is in none, and some gradients would never be summed"),
         ([3, 1], "some would be summed twice"),
         ([3], "With one bucket nothing travels before"),
     ],

@@ -6,13 +6,14 @@ is one or more pieces that follow one another; its all-reduce begins when all of
 
 from contextlib import suppress
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from llmc.config import preset
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import BUCKETS
 
@@ -139,7 +140,7 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
 
     again(pieces, cluster): the function that chose them, for a look at what else it chooses.
     """
-    others = Others(again)
+    others = Others(again if is_explaining() else None)
     _inspect(pieces, buckets, what, others)
     backward, got = sum(piece.ms for piece in pieces), play(pieces, buckets, cluster)
     good, _ = limits(pieces, cluster)
@@ -148,9 +149,11 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
         often = all_reduce_ms(0, cluster)
         last = sum(piece.nbytes for piece in pieces[len(pieces) - buckets[-1] :])
         some = f"{n} buckets add" if n != 1 else "one bucket adds"
+        added, enough = got - backward, most * (good - backward)
+        digits = next((k for k in range(2, 9) if f"{added:.{k}f}" != f"{enough:.{k}f}"), 9)
         lines = [
-            f"{what}: {some} {got - backward:.2f} ms to the backward pass of {backward:.2f} ms;"
-            f" {most * (good - backward):.2f} ms will do.",
+            f"{what}: {some} {added:.{digits}f} ms to the backward pass of {backward:.2f} ms;"
+            f" {enough:.{digits}f} ms will do.",
             f"Each message takes {often:.3f} ms even if it is empty, the bytes of all of them"
             f" {all_reduce_ms(sum(p.nbytes for p in pieces), cluster) - often:.2f} ms;"
             f" the last bucket, which nothing hides, has {last / 1e6:.1f} MB.",
@@ -159,12 +162,12 @@ def demand(pieces, buckets, cluster, most, what, again=None) -> float:
             lines.append(shown)
         elif n == 1 and len(pieces) > 1:
             lines.append("With one bucket nothing travels before the backward pass is over.")
+            if not others.always(lambda some, counts: len(counts) == 1):
+                lines += _by_single_borders(pieces, buckets, cluster, most)
         elif n == len(pieces) > 1:
             lines.append("With a bucket for each piece, every latency is paid.")
-        elif got - backward < 1.5 * (good - backward):
-            lines.append("You are close: let play compare more kinds of cuts, or move single borders.")
         else:
-            lines += _simpler(pieces, cluster, got)
+            lines += [*_simpler(pieces, cluster, got), *_by_single_borders(pieces, buckets, cluster, most)]
         raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BUCKETS}."]))
     return got
 
@@ -174,8 +177,46 @@ def _simpler(pieces, cluster, got):
     for words, counts in (("One bucket for all", [len(pieces)]), ("A bucket for each piece", [1] * len(pieces))):
         ms = play(pieces, counts, cluster)
         if ms < got - 1e-9:
-            yield f"{words} would be done {got - ms:.2f} ms earlier: is the choice with the LEAST time taken?"
+            asked = "is that among what is compared, and is the LEAST time taken?"
+            yield f"{words} would be done {got - ms:.2f} ms earlier: {asked}"
             return
+
+
+def _by_single_borders(pieces, buckets, cluster, most):
+    """A sentence if one kind of change, made as long as it helps, makes these buckets good enough; else none."""
+    backward, n = sum(piece.ms for piece in pieces), len(pieces)
+    enough = backward + most * (limits(pieces, cluster)[0] - backward) + 1e-9
+    start, got = frozenset(accumulate(buckets[:-1])), play(pieces, buckets, cluster)
+    for words, changed in BORDERS.items() if is_explaining() else ():
+        borders, least = start, got
+        while True:
+            tried = [(play(pieces, _counts(some, n), cluster), sorted(some)) for some in changed(borders, n)]
+            if not tried or min(tried)[0] >= least - 1e-9:
+                break
+            least, borders = min(tried)[0], frozenset(min(tried)[1])
+        if least <= enough:
+            more = f"{words}, as long as that helps, only {least - backward:.2f} ms are added, with {len(borders) + 1}"
+            yield f"If single borders are {more} bucket{'s' * (len(borders) > 0)}."
+            return
+
+
+BORDERS = {
+    "taken away": lambda borders, n: [borders - {one} for one in borders],
+    "added": lambda borders, n: [borders | {one} for one in range(1, n) if one not in borders],
+    "moved by one piece": lambda borders, n: [
+        borders - {one} | {other}
+        for one in borders
+        for other in (one - 1, one + 1)
+        if 0 < other < n and other not in borders
+    ],
+}
+BORDERS["moved, added or taken away"] = lambda borders, n: [
+    each for changed in list(BORDERS.values())[:3] for each in changed(borders, n)
+]
+
+
+def _counts(borders, n) -> list:
+    return [end - start for start, end in pairwise([0, *sorted(borders), n])]
 
 
 class Others:
@@ -211,7 +252,7 @@ class Others:
         if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
             return "In every case they are as slow as can be: is the choice with the MOST time taken?"
         chosen = [counts for *_, counts in self.cases[-len(CLUSTERS) :]]
-        if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1:
+        if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1 < max(chosen[0]):
             return (
                 f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: a limit "
                 "that suits one cluster is wrong for another. Let play compare several on the cluster that is given."
@@ -243,7 +284,7 @@ INSTEAD = {
     "if the list were turned round: its first number is that of the pieces that are final first": (
         lambda pieces, cluster, counts: (pieces, cluster, counts[::-1])
     ),
-    "if a message took no time to begin: each costs alpha, however small it is": (
+    "if a message took no time to begin: each costs 2 (N - 1) · alpha, however small it is": (
         lambda pieces, cluster, counts: (pieces, cluster._replace(alpha=0.0), counts)
     ),
     "of pieces that all have the same bytes: look at nbytes": (
@@ -277,24 +318,32 @@ def _inspect(pieces, buckets, what, others):
     for k, count in enumerate(buckets):
         if not isinstance(count, Integral) or isinstance(count, bool):
             raise WrongAnswer(f"bucket {k} is {describe(count)}, and should be a whole number: how many pieces it has.")
-        if count < 1:
+        if count < 1 and sum(buckets) == len(pieces):
             raise WrongAnswer(f"bucket {k} has {count} pieces: an empty bucket would cost its latency for nothing.")
     if sum(buckets) != len(pieces):
-        words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}"
-        why = "some gradients would never be summed" if sum(buckets) < len(pieces) else "some would be summed twice"
-        if _is_ends(pieces, buckets) and others.always(_is_ends):
-            why += (
-                f".\nThe list is {list(buckets)}, and in every case it rises to the number of pieces: those are the "
-                "places where buckets end. Return how many pieces each one has"
-            )
-        elif len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
-            why += (
-                f".\n{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too"
-            )
-        elif sum(buckets) < len(pieces) and others.always(lambda some, counts: sum(counts) < len(some)):
-            why += (
-                ".\nPieces at the end are missing in every case: is the last bucket, which is being filled when the "
-                "loop ends, put into the list, too?"
-            )
-            raise WrongAnswer(f"{words}: {why}\n→ Where to look: {BUCKETS}.")
-        raise WrongAnswer(f"{words}: {why}.\n→ Where to look: {BUCKETS}.")
+        left, why = len(pieces) - sum(buckets), "some would be summed twice"
+        if left > 0:
+            why = "the last one is" if left == 1 else f"the last {left} are"
+            why += " in none, and some gradients would never be summed"
+        more = _what_was_counted(pieces, buckets, others)
+        words = f"{what}: the buckets hold {sum(buckets)} pieces, and there are {len(pieces)}: {why}"
+        raise WrongAnswer(f"{words}.\n{more}→ Where to look: {BUCKETS}.")
+
+
+def _what_was_counted(pieces, buckets, others) -> str:
+    """A line about counts that do not add up; "" if they show nothing."""
+    if _is_ends(pieces, buckets) and others.always(_is_ends):
+        return (
+            f"The list is {list(buckets)}, and in every case it rises to the number of pieces: those are the places "
+            "where buckets end. Return how many pieces each one has.\n"
+        )
+    if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
+        return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too.\n"
+    if others.always(lambda some, counts: sum(counts) == len(some) - 1):
+        return "In every case one piece is in no bucket, the last.\n"
+    if others.always(lambda some, counts: sum(counts) < len(some)):
+        return (
+            "Pieces at the end are missing in every case: is the last bucket, which is being filled when the loop "
+            "ends, put into the list, too?\n"
+        )
+    return ""

@@ -40,8 +40,8 @@ def right(world, sizes, seconds):
     return fit(*turns_and_share(world), sizes, seconds)
 
 
-def mistakes(world, sizes, seconds) -> dict:
-    """{"alpha", "beta": known mistakes}."""
+def mistakes(world, sizes, seconds, got=None) -> dict:
+    """{"alpha", "beta": known mistakes}. got: (alpha, beta) that was returned: of those of alpha, such as give both."""
     a, b = turns_and_share(world)
     alpha, beta = right(world, sizes, seconds)
     found = {
@@ -82,6 +82,7 @@ def mistakes(world, sizes, seconds) -> dict:
             COST,
         ),
         "the fit with 2 N turns: N - 1 of them in each half": (fit(2 * world, 2, sizes, seconds), COST),
+        "the fit with N turns: a ring makes 2 (N - 1)": (fit(world, b, sizes, seconds), COST),
     }
     ends = [sizes.argmin(), sizes.argmax()]
     model = seconds
@@ -100,10 +101,19 @@ def mistakes(world, sizes, seconds) -> dict:
     alphas = {words: (pair[0], where) for words, (pair, where) in found.items()}
     # beta is compared where alpha is right: what would have changed alpha is not the cause
     betas = {words: (pair[1], where) for words, (pair, where) in found.items() if np.isclose(pair[0], alpha, rtol=1e-5)}
+    start = np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
+    alphas["a line through the logarithms of sizes and times: a sum is no line there"] = np.exp(start) / a, FIT
     if (gone := sizes > sizes.min()).sum() > 1:
         alphas["the time of the smallest array by its turns: fit all of them"] = seconds[~gone].mean() / a, FIT
-    alphas["the latency of all turns together: divide it by their number"] = alpha * a, COST
-    alphas["what beta should be: return alpha, then beta"] = beta, FIT
+    alphas["the shortest time by its turns: fit all of them"] = seconds.min() / a, FIT
+    pairs = {words: pair for words, (pair, _) in found.items()}
+    for words, pair, where in (
+        ("the latency of all turns together: divide it by their number", (alpha * a, beta), COST),
+        ("what beta should be: return alpha, then beta", (beta, alpha), FIT),
+    ):
+        pairs[words], alphas[words] = pair, (pair[0], where)
+    both = [words for words, pair in pairs.items() if got is not None and np.allclose(got, pair, rtol=1e-5, atol=0)]
+    alphas = {words: alphas[words] for words in both} or alphas
     betas["what alpha should be: return alpha, then beta"] = alpha, FIT
     betas["the seconds for a byte: beta is bytes per second"] = 1 / beta, FIT
     betas["bits per second: beta is bytes per second"] = 8 * beta, FIT

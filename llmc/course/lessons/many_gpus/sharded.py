@@ -54,6 +54,12 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         "a step with the mean of the gradients: they count 1 / N already": total / N,
         "a step with the gradient of rank 0 alone": grads[0],
         "a step with the gradient of the last rank alone": grads[-1],
+        "a step without the gradient of the last rank": total - grads[-1],
+        "a step without the gradient of rank 0": total - grads[0],
+        "a step with the gradient of rank 0 counted twice": total + grads[0],
+        "a step with each rank's own gradient counted twice": total + own,
+        "a step without each rank's own gradient": total - own,
+        "a step with the sum of the gradients times N: they count 1 / N already": total * N,
         "a step with every N-th number of the gradient, from number r on, as part r: a part is one piece": (
             total.reshape(-1, N).T.ravel()
         ),
@@ -63,7 +69,7 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         other = stepped(params, gradient, m, v, t, lr)
         for name in found:
             found[name][words] = getattr(other, name), ZERO
-    for words, other_t in (("t + 1", t + 1), ("t = 1, whatever t is", 1)):
+    for words, other_t in (("t + 1", t + 1), ("t = 1, whatever t is", 1), ("t - 1", max(t - 1, 1))):
         found["params"][f"a step with {words}"] = stepped(params, total, m, v, other_t, lr).params, ZERO
     for name, old in (("m", m), ("v", v)):
         found[name]["what it held before: write into it"] = old, ZERO
@@ -121,6 +127,13 @@ def explain_step(got: Step, before: Step, grads, t, lr):
     if apart:
         words = f"the weights of rank {apart[0]} are not those of rank 0 in the last bits: copy the parts"
         raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
+    if (
+        np.array_equal(got.m, right.m)
+        and np.array_equal(got.v, right.v)
+        and not np.array_equal(got.params, right.params)
+    ):
+        words = "params is right but for its last bits, while m and v are right to the last"
+        raise WrongAnswer(f"{words}: is it what the given adamw leaves, copied?\n→ Where to look: {ZERO}.")
     for name in ("m", "v", "params"):
         if not np.array_equal(getattr(got, name), getattr(right, name)):
             words = f"{name} is right but for its last bits: {_last_bits(got, before, grads, t, lr)}"
@@ -215,7 +228,7 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     right = (before * factor).astype(np.float32)  # (k,)
     with np.errstate(all="ignore"):
         wrongs = {
-            "the gradient as it was, though the norm is above `most`: scale it in place": before,
+            "the gradient as it was, though the norm is above `most`": before,
             "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long": (
                 before * (most / total) if total else before
             ),

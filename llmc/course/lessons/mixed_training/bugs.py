@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.checks.explain import WrongAnswer, describe, stopped
+from llmc.course.checks.evidence import is_explaining
+from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.mixed_training import bisecting
 from llmc.course.lessons.mixed_training.lowered import PARTS, Lowered, in_bf16
 from llmc.course.lessons.mixed_training.places import BISECT
 from llmc.course.lessons.number_formats.steps import GRADIENTS, Letters
@@ -124,10 +126,11 @@ def allowed(n) -> int:
     return ceil(log2(n))
 
 
-def explain(tried):
+def explain(tried, function=None):
     """WrongAnswer unless every answer is right and was found with few runs.
 
-    tried: [(Runs, answer)]; Runs.asked has the argument of each call of train.
+    tried: [(Runs, answer)]; Runs.asked has the argument of each call of train. function: what gave these answers, for
+    other runs.
     """
     for runs, _ in tried:
         for exact in runs.asked:
@@ -146,66 +149,31 @@ def explain(tried):
     many = [runs for runs, _ in tried if len(runs.asked) > allowed(len(runs.suspects))]
     if wrong:
         runs, answer = wrong[0]
-        lines = [f"the bug was in {runs.bug!r}, and your answer is {answer!r}.", *_cause(tried, wrong)]
-        raise WrongAnswer("\n".join([*lines, f"→ Where to look: {BISECT}.", "", *_listed(runs)]))
+        function = function if is_explaining() else None
+        why = function and bisecting.overlooked(function, healthy())
+        lines = [f"the bug was in {runs.bug!r}, and your answer is {answer!r}.", why or _cause(tried, function)]
+        lines = [*filter(None, lines), f"→ Where to look: {BISECT}.", "", *_listed(runs)]
+        raise WrongAnswer("\n".join(lines), explained=bool(why))
     if many:
-        runs, n = many[0], len(many[0].suspects)
+        runs = max(many, key=lambda runs: len(runs.asked) - allowed(len(runs.suspects)))
+        n = len(runs.suspects)
         made, given = (f"{k} {what}{'s' * (k != 1)}" for k, what in ((len(runs.asked), "run"), (n, "suspect")))
         words = f"right, but for {given} train was called for {made}, and {allowed(n)} will do"
-        why = "Make half of the suspects exact at once: what the run shows rules out the other half."
+        useless = bisecting.needless(runs.suspects, runs.bug, runs.asked, allowed(n))
+        why = useless or "Make half of the suspects exact at once: what the run shows rules out the other half."
         if any(not len(exact) for exact in runs.asked):
             why = "A run in which nothing is exact has the bug, whatever it is: it tells you nothing."
         elif n == 1:
             why = "The only suspect needs no run."
-        raise WrongAnswer("\n".join([f"{words}. {why}", f"→ Where to look: {BISECT}.", "", *_listed(runs)]))
+        lines = [f"{words}. {why}", f"→ Where to look: {BISECT}.", "", *_listed(runs)]
+        raise WrongAnswer("\n".join(lines), explained=bool(useless))
 
 
-SYMPTOMS = {
-    "AdamW's settings": "its losses end in NaN. Is NaN left out, or compared? `difference > 0.02` is false then",
-    "step counter": "its losses fall far BELOW the healthy ones, so look at the distance: a bug may look like luck",
-    "master weights": "its losses part late and by little, 0.06 nats at the end: compare the means of the last steps",
-}
-
-LATE = {"master weights", "step counter"}
-
-
-def _cause(tried, wrong):
-    """What the wrong answers have in common."""
-    bugs = {runs.bug for runs, _ in wrong}
-    right = {runs.bug for runs, answer in tried if answer == runs.bug and len(runs.suspects) > 2}
-    if bugs == LATE and right:
-        yield (
-            "Wrong only where the bug shows late: after 150 steps, or when the step counter stops at 256. Look at the "
-            "last steps."
-        )
-    elif len(bugs) == 1 and bugs <= set(SYMPTOMS) and right:
-        (bug,) = bugs
-        yield stopped(f"Wrong only with the {bug}: {SYMPTOMS[bug]}")
-    elif not any(runs.asked for runs, _ in tried):
-        yield "No run was made: train(exact) is what tells the suspects apart."
-    else:
-        taken = [_taken_for_the_other(*each) for each in wrong]
-        if all(missed and not trusted for missed, trusted in taken):
-            yield (
-                "Runs without the bug were taken for runs with it. No two runs agree in the last digits, so compare "
-                "means of many steps, and allow a small difference."
-            )
-        elif all(trusted and not missed for missed, trusted in taken):
-            yield (
-                "Runs with the bug were taken for healthy ones. Look at the last steps, at distances in both "
-                "directions, and at NaN."
-            )
-        elif all(map(any, taken)):
-            yield (
-                "A run that is like the healthy one has the bug among the parts that were exact, and any other run "
-                "among the parts that were not."
-            )
-
-
-def _taken_for_the_other(runs, answer) -> tuple[bool, bool]:
-    """Does the answer speak against a run that was healthy, and against one that was not?"""
-    missed = any(runs.bug in exact and answer not in exact for exact in runs.asked)
-    return missed, any(runs.bug not in exact and answer in exact for exact in runs.asked)
+def _cause(tried, function):
+    """A line about the search itself, or None."""
+    if not any(runs.asked for runs, _ in tried):
+        return "No run was made: train(exact) is what tells the suspects apart."
+    return function and bisecting.wrong_search(function, healthy())
 
 
 def _listed(runs):

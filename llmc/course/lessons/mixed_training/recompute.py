@@ -165,13 +165,23 @@ def demand(net, schedule, limit, most, what) -> Cost:
         words = (
             f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; at most {most:.1%} will do"
         )
-        raise WrongAnswer(f"{words}. {_given_up(net, schedule)}\n→ Where to look: {WHERE}.")
+        raise WrongAnswer(f"{words}. {_given_up(net, schedule, limit, most)}\n→ Where to look: {WHERE}.")
     return cost
 
 
-def _given_up(net, schedule) -> str:
-    """What the tensors that are made again cost beside those that are kept, if the dear ones were given up."""
-    again = {layer.name for layer in net if sum(event == ("make", layer.name) for event in schedule) > 1}
+def _given_up(net, schedule, limit, most) -> str:
+    """Whether the same tensors could be given up at less cost, or what they cost beside those that are kept."""
+    times = {layer.name: sum(event == ("make", layer.name) for event in schedule) for layer in net}
+    again = {name for name, count in times.items() if count > 1}
+    if often := [name for name, count in times.items() if count > 2]:
+        ours, once = play(net, schedule_for(net, times.keys() - again)), sum(layer.us for layer in net)
+        if ours.peak <= limit and ours.us / once - 1 <= most:
+            name = max(often, key=times.get)
+            some = f"{len(often)} tensors" if often[1:] else "a tensor"
+            return (
+                f"It makes {some} more than twice, {name} {times[name]} times. The same tensors can be given up for "
+                f"{ours.us / once - 1:.1%}, if each is made again when it is needed, and kept until its last use."
+            )
     kept = [layer for layer in net if layer.name not in again]
     gone = [layer for layer in net if layer.name in again]
     dear, cheap = (
@@ -187,7 +197,7 @@ def _given_up(net, schedule) -> str:
 
 def _with_less(net, limit) -> str:
     """A sentence if the learner's function meets the limit as soon as it is given a smaller one; else ""."""
-    function = evidence.learners_function()
+    function = evidence.learners_function() if evidence.is_explaining() else None
     for share in SMALLER if function else ():
         less = int(share * limit)
         with suppress(WrongAnswer):

@@ -14,6 +14,8 @@ from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.mixed_training.places import CHANCE, UPDATE
 from llmc.course.lessons.mixed_training.sixteen import BF16, widened
 
+FEW = 8  # wrong weights, at most, that show no cause
+
 
 class Updated(NamedTuple):
     """After a step: the weights before they are rounded, m, v; (n,) float64."""
@@ -70,6 +72,14 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
             found[name][said] = array, UPDATE
     words = "the reference with factor · grads² in place of (factor · grads)²: v is of the gradient after the factor"
     found["v"][words] = beta2 * v + (1 - beta2) * factor * g * g, UPDATE
+    new_v = beta2 * v + (1 - beta2) * (factor * g) ** 2
+    steps = {
+        "a step along the gradient in place of m": g * factor / (1 - beta1**t),
+        "a step along the gradient in place of m, without bias correction": g * factor,
+    }
+    for said, step in steps.items():
+        moved = start * (1 - lr * decay) - lr * step / (np.sqrt(new_v / (1 - beta2**t)) + eps)
+        found["weights"][f"{said}: m is its mean"] = moved, UPDATE
     if not has_master:
         words = "what it held before: without master weights, params are what is trained"
         found["weights"][words] = widened(rounded), UPDATE
@@ -78,6 +88,10 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         words = "a step from params, not from master: small updates are lost again"
         found["weights"][words] = step.params, UPDATE
         found["weights"]["what it held before: the new weights belong in master, too"] = start, UPDATE
+        found["weights"]["what params held before: master gets the weight as it was computed"] = (
+            widened(rounded),
+            UPDATE,
+        )
     return found
 
 
@@ -148,7 +162,9 @@ def compare_chance(params, exact, before, key, start):
         ),
         "the weight's upper 16 bits and 1 more wherever random is not 0": upper + (random > 0),
     }
-    alike = {said: (np.asarray(codes).astype(np.int64) == got).mean() for said, codes in wrong.items()}
+    same = {said: np.asarray(codes).astype(np.int64) == got for said, codes in wrong.items()}  # (n,) each
+    enough = (~near).sum() > FEW  # one of two neighbours is hit by chance
+    alike = {said: min(each.mean(), each[~near].mean()) * enough for said, each in same.items()}
     said = max(alike, key=alike.get)
     at, off = int(np.argmin(near)), int((~near).sum())
     values = "params has wrong values, though the weights before rounding are right"

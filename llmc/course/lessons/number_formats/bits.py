@@ -4,6 +4,7 @@ import numpy as np
 
 from llmc.course.checks import causes, evidence
 from llmc.course.checks.comparison import compare
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.number_formats.carries import lost
 from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
@@ -28,7 +29,7 @@ def compare_bits(got, expected, x, known=None, look=None, about="", random=None,
     if not wrong.any():
         return set(known)
     same = next((f"the result equals {text}." for text, mine in known.items() if np.array_equal(mine, got)), None)
-    change = _carry_lost(right) or _changed(got, right, ours=same is None)
+    change = _of_its_own(got) or _carry_lost(right) or _changed(got, right, ours=same is None)
     lines = [same or change or _diagnosis(got, expected)]
     lines += [f"{change[0].upper()}{change[1:]}"] if same and change else []
     lines += [f"The numbers of this call: {about}."] if about else []
@@ -48,6 +49,19 @@ def _one_nan(codes):
     """uint16 patterns in which all NaNs are the same."""
     codes = np.asarray(codes).astype(np.uint16)
     return np.where((codes & 0x7FFF) > 0x7F80, np.uint16(NAN), codes)
+
+
+def _of_its_own(got) -> str | None:
+    """A sentence if the same call gives something else each time."""
+    last, check = evidence.last_call(), evidence.looked_into()
+    if check is None or last is None:
+        return None
+    again = [outcome(check.function, *(a.copy() for a in last.arguments)) for _ in range(2)]
+    if any(np.shape(each) != got.shape or np.array_equal(_one_nan(each), got) for each in again):
+        return None
+    return (
+        "called again with the same numbers, your function gives other patterns each time: does it draw numbers itself?"
+    )
 
 
 def _carry_lost(right) -> str | None:

@@ -119,9 +119,9 @@ def _wrong_codes(codes, scale, x):
         )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
+        ends = ", and e4m3 ends at ±448. Clip to it before rounding" if abs(y[at]) > E4M3.largest else ""
         return (
-            f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}, and "
-            "e4m3 ends at ±448. Clip to it before rounding"
+            f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}{ends}"
         )
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"

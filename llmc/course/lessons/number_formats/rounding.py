@@ -13,10 +13,12 @@ NEAREST = 'lesson 18, section "2.2 · One addition"'
 EDGES = 'lesson 18, section "2.4 · The edges"'
 STOCHASTIC = 'lesson 18, section "6.3 · By bits"'
 HALF = 0x8000  # of what is cut off
+NAN = 0x7FC0
 LOST = (  # said of both ways to round
     "the carry lost where a mantissa of 1111111 rounds up: it becomes 0000000, and the exponent must grow by 1, so add "
     "to exponent and mantissa together"
 )
+FIXED = "they have fewer, because the place of their last one is always the same"
 BY_LIBRARY = "the bits are right, but a library's bfloat16 made them: compute them from the bits of x"
 
 
@@ -52,7 +54,7 @@ def groups(rng):
     some = ordinary(rng, 5, 9)
     some[1, 2:4] = floats([0x407F, 0xBFFF], [0xC123, 0x9876])  # round up into the next exponent
     tiny = floats(rng.permutation(np.r_[1:8, 0x8001:0x8008]), rng.permutation(np.r_[0x7FF9:0x8007]))
-    small = np.r_[tiny, floats([0, 0x8000, 0, 0x8000, 0, 0], [0, 0, 1, 1, 0x8000, 0x8001])]
+    small = np.r_[tiny, floats([0, 0x8000, 0, 0x8000, 0, 0, 1, 0x8005], [0, 0, 1, 1, 0x8000, 0x8001, 0xFFFF, 0xFFFF])]
     large = floats(
         [0x7F7F, 0xFF7F, 0x7F7F, 0xFF7F, 0x7F80, 0xFF80, 0x7F7E, 0x7F7F],
         [0x7FFF, 0x7FFF, 0x8000, 0xFFFF, 0, 0, 0xFFFF, 0],
@@ -94,6 +96,12 @@ def nearest_mistakes(x) -> dict:
         ),
         "x rounded to float16 first, and then to bf16: round once": nearest(halves.astype(np.float32)),
         "the reference without the sign": right & 0x7FFF,
+        "NaN for every negative number: as whole numbers their bits, with the sign's, are larger than infinity's": (
+            np.where(np.signbit(x), NAN, right)
+        ),
+        "the reference with the last bit cleared wherever x rounds up: that is for ties alone": np.where(
+            nan, right, np.where(b & HALF, (b + np.uint32(HALF) >> 16) & 0xFFFE, right)
+        ),
         "x rounded up, away from 0, wherever anything is cut off": b + np.uint32(0xFFFF) >> 16,
         "the reference with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0": (
             b + np.uint32(HALF) >> 16
@@ -102,6 +110,19 @@ def nearest_mistakes(x) -> dict:
         "16, the last one that is kept": (b + np.uint32(0x7FFF) >> 16),
         "the reference with ties to the ODD neighbour: the last bit that is kept must become 0": (
             b + np.uint32(HALF) - odd >> 16
+        ),
+        "the reference with the last bit cleared at a tie: below an odd pattern that is no neighbour. There a tie goes "
+        "up, to the next pattern, which is even": np.where(
+            nan, right, np.where(b & 0xFFFF == HALF, keep & 0xFFFE, right)
+        ),
+        f"the reference with subnormal numbers rounded to 8 significant digits, and then cut off: {FIXED}": _by_digits(
+            x, cut=True
+        ),
+        f"the reference with subnormal numbers rounded to 8 significant digits first: {FIXED}": _by_digits(
+            x, cut=False
+        ),
+        "the reference with subnormal numbers cut off: they are rounded like any other": np.where(
+            right & 0x7F80, right, keep
         ),
         "the reference with bit 17 in place of bit 16: the last bit that is kept is (bits >> 16) & 1": (
             b + np.uint32(0x7FFF) + (b >> 17 & 1) >> 16
@@ -125,6 +146,15 @@ def nearest_mistakes(x) -> dict:
         "infinity in place of NaN": np.where(nan, 0x7F80, right),
         "zeros in place of NaN": np.where(nan, 0, right),
     }
+
+
+def _by_digits(x, cut):
+    """Patterns of x rounded to 8 significant digits, however small it is, and then cut off or rounded again."""
+    with np.errstate(all="ignore"):
+        fraction, exponent = np.frexp(x.astype(np.float64))
+        eight = np.ldexp(np.rint(fraction * 256), exponent - 8).astype(np.float32)
+    patterns = eight.view(np.uint32) >> 16 if cut else nearest(eight)
+    return np.where(np.isfinite(x), patterns, nearest(x))
 
 
 def stochastic(x, random):
@@ -180,6 +210,10 @@ def stochastic_mistakes(x, random) -> dict:
         "the reference with 65535 − random in place of random. That is as random, but the task says when to go up": up(
             lower > r
         ),
+        "x with random added to the upper 16 bits: it is added to those that are cut off": np.where(
+            nan, right, keep + r & 0xFFFF
+        ),
+        "the reference with half of random: a number goes up where lower + random ≥ 65536": up(lower + r // 2 > 0xFFFF),
         "the reference with the first random number for all: each number of x has its own": up(
             lower + r.flat[0] > 0xFFFF
         ),

@@ -4,13 +4,14 @@ Each sentence says what such a call gave. Advice is given only where following i
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import numpy as np
 
 from llmc.course.checks import causes
 from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.eight_bits import SQUARES, codes_of, dequantised, error, usual
-from llmc.course.lessons.number_formats.formats import E4M3
+from llmc.course.lessons.number_formats.formats import E4M3, decode
 
 TIMES = 2.0**12  # how much larger the numbers of another call are
 ALIKE = 1.01  # scales that differ by less are taken for the same
@@ -20,8 +21,8 @@ ALLOWED = 1.001  # times the error of amax / 448
 
 def too_large(function, scale, x) -> str:
     """Sentences, each in a line of its own, about a scale whose error for x is too large; "" where nothing is known."""
-    tries = (_remembered, _of_positive_numbers, _stays, _of_another_largest, _of_rows, _of_another_measure)
-    tries += (_too_few_digits,)
+    tries = (_remembered, _of_positive_numbers, _stays, _of_another_largest, _of_smaller_codes, _of_rows)
+    tries += (_of_another_measure, _too_few_digits)
     return next((f"{said}\n" for look in tries if (said := look(function, float(scale), x))), "")
 
 
@@ -68,6 +69,18 @@ def _of_another_largest(function, scale, x) -> str | None:
     if len(largest) < 2 or whole == 448 or not np.allclose(largest, whole, rtol=1e-5):
         return None
     return f"Your scale is amax / {whole}, here and for other numbers; the largest number of e4m3 is 448."
+
+
+def _of_smaller_codes(function, scale, x) -> str | None:
+    """Do its codes end at the same number below the largest, for x and for other numbers?"""
+    rng = np.random.default_rng(0)
+    others = [rng.standard_normal(64).astype(np.float32) for _ in range(4)]
+    with suppress(Exception):
+        codes = [np.asarray(outcome(function, each)[0], np.uint8) for each in (x, *others)]
+        ends = {float(np.nanmax(np.abs(decode(each, E4M3)))) for each in codes}
+        if len(ends) == 1 and (end := ends.pop()) < E4M3.largest:
+            return f"Its codes end at {end:g}, here and for other numbers; the largest number of e4m3 is 448."
+    return None
 
 
 def _of_rows(function, scale, x) -> str | None:

@@ -12,10 +12,6 @@ from llmc.course.checks.explain import Named
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'
 FINITE = "all gradients are finite, but None was returned for them"
-LARGE = Named(
-    "all gradients are finite, the largest is 65504, but None was returned for them, and was not for smaller ones. A "
-    f"sum of such numbers overflows in float16: test each number with np.isfinite.\n→ Where to look: {DYNAMIC}"
-)
 SKIP = "this step must be skipped, so return None for the gradients"
 SCALES = tuple(2.0**k for k in range(-6, 26, 2))  # that are tried
 
@@ -75,8 +71,19 @@ def gradient_mistakes(k, grads, scale, next_scale) -> dict:
     return {sentence: array for sentence, array in wrong.items() if np.isfinite(array).all()}
 
 
-def not_skipped(function, spoil) -> str:
-    """A step with an overflow was not skipped: which are, one number in one array at a time? spoil: (array, value)."""
+def not_skipped(function, spoil, got=()) -> str:
+    """A step with an overflow was not skipped: which are, one number in one array at a time? spoil: (array, value).
+
+    got: what was returned for the gradients.
+    """
+    nones = [k for k, g in enumerate(got) if g is None] if isinstance(got, tuple | list) else []
+    if nones:
+        some = f"all {len(got)} of them" if len(nones) == len(got) else f"its item {nones[0]}"
+        some += " are" if len(nones) == len(got) else " is"
+        return (
+            f"grads[{spoil[0]}] holds {spoil[1]}: this step must be skipped. You return a list of gradients in "
+            f"which {some} None; return None in place of the whole list.\n→ Where to look: {DYNAMIC}"
+        )
     told = told_apart(
         {
             (f"{value}", f"grads[{k}]"): _skips(function, k, value)
@@ -89,8 +96,44 @@ def not_skipped(function, spoil) -> str:
     return f"grads[{spoil[0]}] holds {spoil[1]}: {SKIP}{each}.\n→ Where to look: {DYNAMIC}"
 
 
+def skipped(function, large) -> str:
+    """A step without an overflow was skipped. large: the check has seen that with numbers near 65504 alone."""
+    words = f"{FINITE}, the largest is 65504, and for smaller ones it was not" if large else FINITE
+    why = _from_where_on(function, large)
+    words = f"{words}.{why}\n→ Where to look: {DYNAMIC}"
+    return Named(words) if why else words
+
+
+def _from_where_on(function, large) -> str:
+    """Which numbers are skipped where all others are 0? A sentence; "" if even zeros are."""
+    zeros = [np.zeros_like(g) for g in gradients(np.random.default_rng(0))]
+
+    def is_skipped(number):
+        grads = [g.copy() for g in zeros]
+        grads[1].flat[3] = number
+        return _gives_none(outcome(function, grads, 1024.0, 0, 4))
+
+    if not is_skipped(65504):
+        why = "does a sum of them overflow in float16? Test each number with np.isfinite."
+        return f" With one such number, and 0 in all other places, it is not: {why}" if large else ""
+    if is_skipped(0):
+        return ""
+    patterns = np.arange(1, 0x7C00, dtype=np.uint16)  # of all positive numbers, in their order
+    first, last = 0, len(patterns) - 1
+    while first < last:
+        middle = (first + last) // 2
+        first, last = (first, middle) if is_skipped(patterns[middle].view(np.float16)) else (middle + 1, last)
+    number = float(patterns[first].view(np.float16))
+    square = ", the first whose square float16 does not hold," if number == 256 else ""
+    return f" A single number from {number:g} on{square} is enough, with 0 in all other places: test with np.isfinite."
+
+
 def _skips(function, k, value) -> bool:
     result = outcome(function, gradients(np.random.default_rng(0), (k, value)), 1024.0, 0, 2)
+    return _gives_none(result)
+
+
+def _gives_none(result) -> bool:
     return isinstance(result, tuple | list) and len(result) == 3 and result[0] is None
 
 

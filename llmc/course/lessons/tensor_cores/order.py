@@ -7,6 +7,7 @@ many bands the turns read: rows times columns are the tiles, rows plus columns t
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.tensor_cores.places import ORDER
 
@@ -15,6 +16,7 @@ GRIDS = (  # blocks, down, across; two of them with equally many blocks
     *((8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1)),
     (8, 24, 5),
 )
+ALONE = (8, 3), (16, 3), (11, 3), (3, 4)  # grids that one block gets alone
 
 
 def in_bands(number, down, across, height=DOWN):
@@ -38,9 +40,12 @@ def numbered(down, across, order) -> np.ndarray:
     return when
 
 
-def judge(lists, blocks, down, across, most=1.25):
-    """Bands read; WrongAnswer unless the lists, one for each block, have every tile once, are even, and read little."""
-    lists = [_tiles_of(tiles, block, down, across) for block, tiles in enumerate(lists)]
+def judge(lists, blocks, down, across, most=1.25, again=None):
+    """Bands read; WrongAnswer unless the lists, one for each block, have every tile once, are even, and read little.
+
+    again: the function that made the lists, for calls with one block and with other grids.
+    """
+    lists = [_tiles_of(tiles, block, down, across, again) for block, tiles in enumerate(lists)]
     call = f"with {blocks} blocks and {down} x {across} tiles"
     seen = {}
     for block, tiles in enumerate(lists):
@@ -49,12 +54,13 @@ def judge(lists, blocks, down, across, most=1.25):
                 twice = (
                     f"twice to block {block}" if seen[tile] == block else f"to block {seen[tile]} and to block {block}"
                 )
-                raise _wrong(f"tile {tile} belongs {twice}, {call}. {NUMBERS}")
+                raise _wrong(f"tile {tile} belongs {twice}, {call}. {_of_one_block(again, down) or NUMBERS}")
             seen[tile] = block
     missing = [(r, c) for r in range(down) for c in range(across) if (r, c) not in seen]
     if missing:
         more = f", and {len(missing) - 1} others have none either" if missing[1:] else ""
-        raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {_left_over(lists, blocks, down * across)}")
+        why = _left_over(lists, blocks, down * across, _of_one_block(again, down))
+        raise _wrong(f"tile {missing[0]} belongs to no block, {call}{more}. {why}")
     least, longest = -(-down * across // blocks), max(map(len, lists))
     if longest > least:
         block = [len(tiles) for tiles in lists].index(longest)
@@ -70,17 +76,50 @@ def judge(lists, blocks, down, across, most=1.25):
     return read
 
 
-def _left_over(lists, blocks, tiles) -> str:
-    """Why tiles may belong to nobody."""
+def _of_one_block(again, down) -> str:
+    """A sentence if a single block does not get each tile once; with which numbers of rows it does. "" otherwise."""
+    wrong = [grid for grid in ALONE if not _each_once(_alone(again, *grid), *grid)] if again else []
+    if not wrong:
+        return ""
+    if down % DOWN and all(rows % DOWN for rows, _ in wrong):
+        whole = " or ".join(str(rows) for rows, _ in ALONE if not rows % DOWN)
+        rows = f"the last band has {down % DOWN} row{'s' * (down % DOWN > 1)} here, and {DOWN} there"
+        return f"With {whole} rows of tiles, a block that is alone gets each tile once: {rows}."
+    height, width = wrong[0]
+    tiles = _alone(again, height, width)
+    if tiles is None:
+        return ""
+    alone = f"Alone, with {height} x {width} tiles, a block"
+    for column in range(width):
+        rows = [row for row, c in tiles if c == column]
+        if sorted(rows) != list(range(height)):
+            return f"{alone} gets in column {column} the rows {', '.join(map(str, rows)) or '(none)'}."
+    return f"{alone} gets {sorted(set(tiles) - set(np.ndindex(height, width)))[0]}, which does not exist."
+
+
+def _alone(again, down, across) -> list | None:
+    """What a single block gets, as pairs of ints; None if that is anything else."""
+    try:
+        return [(int(row), int(column)) for row, column in outcome(again, 0, 1, down, across)]
+    except (TypeError, ValueError):
+        return None
+
+
+def _each_once(tiles, down, across) -> bool:
+    return tiles is not None and sorted(tiles) == list(np.ndindex(down, across))
+
+
+def _left_over(lists, blocks, tiles, alone) -> str:
+    """How many tiles the blocks have. alone: what is wrong with a block that has no others beside it."""
     each, rest = divmod(tiles, blocks)
-    if rest and all(len(mine) == each for mine in lists):
+    if rest and not alone and all(len(mine) == each for mine in lists):
         return (
             f"Each block has {each}, which makes {each * blocks} of {tiles} tiles: the last turn, which not all blocks "
             "have, is missing."
         )
     counts = sorted({len(mine) for mine in lists})
     had = f"{counts[0]} to {counts[-1]}" if counts[1:] else f"{counts[0]}"
-    return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together."
+    return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together. {alone}".rstrip()
 
 
 def _full_bands(lists, blocks, down, across) -> str:
@@ -123,7 +162,7 @@ def _why(turns, blocks, lists) -> str:
     return f"{shape}; nearly a square reads the least."
 
 
-def _tiles_of(tiles, block, down, across) -> list:
+def _tiles_of(tiles, block, down, across, again) -> list:
     """What was returned for a block, as a list of pairs of ints; WrongAnswer for anything else, or a tile outside."""
     try:
         pairs = [tuple(tile) for tile in tiles]
@@ -136,12 +175,13 @@ def _tiles_of(tiles, block, down, across) -> list:
         )
     for row, column in pairs:
         if not (0 <= row < down and 0 <= column < across):
-            last = " The last band may have fewer rows." if row >= down > DOWN or down < DOWN <= row else ""
-            if all(0 <= c < down and 0 <= r < across for r, c in pairs):
-                last = " Are row and column exchanged?"
+            turned = again and all(
+                _each_once([pair[::-1] for pair in _alone(again, *grid) or ()], *grid) for grid in ALONE
+            )
+            why = "Are row and column exchanged?" if turned else _of_one_block(again, down)
             raise _wrong(
-                f"block {block} gets tile ({row}, {column}), which does not exist: there are {down} x {across} tiles."
-                f"{last}"
+                f"block {block} gets tile ({row}, {column}), which does not exist: there are {down} x {across} tiles. "
+                f"{why}".rstrip()
             )
     return [(int(r), int(c)) for r, c in pairs]
 

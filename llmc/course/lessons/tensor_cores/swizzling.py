@@ -1,4 +1,4 @@
-"""Lesson 19: where a learner's `place` keeps the groups of each line, before a kernel is launched with it."""
+"""Lesson 19: where a learner's `place` keeps the groups of each line, and which of them its lanes ask for."""
 
 import re
 
@@ -7,6 +7,7 @@ import numpy as np
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks import runs
 from llmc.course.lessons.tensor_cores.places import SWIZZLED
+from llmc.errors import KernelError
 
 LINES, GROUPS = 64, 8
 NAMED = re.compile(r"\bplace\s*\(\s*int\b")
@@ -14,6 +15,17 @@ ALL = f"""
 extern "C" __global__ void llmc_all_places(int* out)
 {{
     for (int i = 0; i < {LINES} * {GROUPS}; i++) out[i] = place(i / {GROUPS}, i % {GROUPS});
+}}
+"""
+LOADS = re.compile(r"(__device__ void load_turned\([^;{}]*\brow\)\s*\{)")
+LANES, CALLS = 128, 4  # of a block, and how often each calls load_turned
+NOTES = f"""
+__device__ int calls[{LANES}];
+__device__ int taken[{LANES} * {CALLS}];
+__device__ void note(const void* row)
+{{
+    int call = calls[threadIdx.x]++;
+    if (call < {CALLS}) taken[threadIdx.x * {CALLS} + call] = *(const unsigned short*)row;
 }}
 """
 
@@ -44,6 +56,50 @@ def inspect_place(code):
                     f"line are kept at one place, and the second overwrites the first. The groups 0 to {GROUPS - 1} of "
                     f"line {line} go to {', '.join(map(str, row))}."
                 )
+
+
+def wrongly_taken(code) -> str | None:
+    """A sentence about the first group that a lane asks for and should not; None if there is none, or it is unknown."""
+    taken = _taken(code)
+    if taken is None:
+        return None
+    warp, lane, call = np.ogrid[: LANES // 32, :32, :CALLS]
+    square = 16 * warp + CALLS * call + lane // 8
+    line, group = square // 8 * 8 + lane % 8, square % 8  # (4, 32, 4) each
+    off = np.argwhere((taken // GROUPS != line) | (taken % GROUPS != group))
+    if not len(off):
+        return None
+    at = tuple(min(off.tolist(), key=lambda found: (found[0], found[2], found[1])))  # in the order of the calls
+    number, mine = int(square[at[0], at[1], at[2]]), divmod(int(taken[at]), GROUPS)
+    wanted = int(line[at]), int(group[at])
+    lines_right = (taken // GROUPS == line).all()
+    rest = ". In all calls the lines are right, and only groups are not" if lines_right else ""
+    return (
+        f"in warp {at[0]}, call {at[2]} of load_turned, lane {at[1]} should say where line {wanted[0]}, group "
+        f"{wanted[1]} is kept, for line {at[1] % 8} of square {number}. It takes the place of line {mine[0]}, group "
+        f"{mine[1]}{rest}"
+    )
+
+
+def _taken(code):
+    """(warps, lanes, calls): 8 · line + group of what each lane asks for; None if that cannot be noted."""
+    from llmc.cuda.emulator.modules import RawModule
+
+    code, count = LOADS.subn(r"\1 note(row);", code)
+    if count != 1:
+        return None
+    a, turned = np.zeros((LINES, 8 * GROUPS), np.uint16), np.zeros((8 * GROUPS, LINES), np.uint16)
+    a[...] = np.repeat(np.arange(LINES * GROUPS).reshape(LINES, GROUPS), 8, axis=1)
+    try:
+        module = RawModule(code=NOTES + code, options=("-std=c++17",), check=False)
+        calls = np.ndarray((LANES,), np.int32, module.get_global("calls"))
+        taken = np.ndarray((LANES // 32, 32, CALLS), np.int32, module.get_global("taken"))
+        calls[...] = 0  # the same text is one module
+        with runs.patience(runs.SECONDS):
+            module.get_function("swizzle")((1,), (LANES,), (turned, a, np.int32(LINES), np.int32(8 * GROUPS)))
+    except KernelError:  # a name of the learner's own, for instance
+        return None
+    return taken.copy() if (calls == CALLS).all() else None
 
 
 def _wrong(text):
