@@ -11,7 +11,7 @@ import pytest
 from llmc.checkpoints import write_model
 from llmc.config import GPT2Config
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finetune, logs, places
+from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finder_runs, finetune, logs, places
 from llmc.course.machine import proposal
 from llmc.model import GPT2
 from llmc.training import learning_rate
@@ -75,12 +75,12 @@ def test_mistakes_of_the_finder_are_wrong_and_unlike(which):
 
 def test_steps_too_many_and_too_few_are_explained():
     test = finder.tested(Valley(), 0.1, 1e3, 100)
-    asked = finder.grown(0.1, 1e3, 100)
-    explained = lambda n: finder.explain_steps(asked[:n], test, Valley(), 0.1, 1e3, 100)  # noqa: E731
+    explained = lambda n: finder_runs.explain_steps(n, test, Valley(), 0.1, 1e3, 100)  # noqa: E731
     assert explained(len(test.rates)) is None
     assert "it went on to the last rate" in explained(100)
     assert "the step that goes over, which counts" in explained(len(test.rates) - 1)
     assert explained(11).startswith("the test made 11 of at most 100 steps")
+    assert "After its last step the smoothed loss was" in explained(11)
 
 
 # ------------------------------------------------------------------------------------------------------------- logs
