@@ -634,3 +634,31 @@ def beam_keeps_one_text_for_each_token(model, prompt, n, width):
                     best[token] = text + [token], total + float(logp)
         beam = sorted(best.values(), key=lambda pair: pair[1], reverse=True)[:width]
     return beam[0]
+
+
+@wrong("top_p", says="at which the sum in the order of ids reaches the share: sort them first")
+def top_p_with_the_edge_of_unsorted_sums(p, share):
+    edge = p[int(np.argmax(np.cumsum(p) >= share))]
+    kept = np.where(p >= edge, p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="whose ID is the place in the ranking: look that place up in the ranking")
+def top_p_with_the_place_as_an_id(p, share):
+    place = int(np.argmax(np.cumsum(np.sort(p)[::-1]) >= share))
+    kept = np.where(p >= p[place], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="equal probabilities added only once: each candidate counts")
+def top_p_of_different_values(p, share):
+    values = np.unique(p)[::-1]
+    kept = np.where(p >= values[np.argmax(np.cumsum(values) >= share)], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="the same probability for all that stay")
+def top_p_evenly(p, share):
+    ranked = np.sort(p)[::-1]
+    stays = p >= ranked[np.argmax(np.cumsum(ranked) >= share)]
+    return stays / stays.sum()
