@@ -234,7 +234,9 @@ def _row(norm, act, W, keys, values, t, token, **how):
         out = np.einsum("hn,hnd->hd", p, K if how.get("keys_twice") else U).reshape(-1)
         out = W["attprojw"][l] @ out + W["attprojb"][l]
         x = out if how.get("alone") else x + out
-        h = W["fcw"][l] @ (x if how.get("no_ln2") else norm(x, W["ln2w"][l], W["ln2b"][l])) + W["fcb"][l]
+        m = how.get("second", l)
+        read = out if how.get("late") else x
+        h = W["fcw"][l] @ (x if how.get("no_ln2") else norm(read, W["ln2w"][m], W["ln2b"][m])) + W["fcb"][l]
         x = x + W["fcprojw"][l] @ (h if how.get("linear") else act(h)) + W["fcprojb"][l]
     return W["wte"] @ (x if how.get("no_lnf") else norm(x, W["lnfw"], W["lnfb"]))
 
@@ -662,3 +664,18 @@ def top_p_evenly(p, share):
     ranked = np.sort(p)[::-1]
     stays = p >= ranked[np.argmax(np.cumsum(ranked) >= share)]
     return stays / stays.sum()
+
+
+@wrong("next_row", says="whose second layernorm reads what attention gives alone")
+def row_with_a_late_residual(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, late=True)
+
+
+@wrong("next_row", says="the second layernorm of layer 0 in every layer: each has its own")
+def row_with_one_second_layernorm(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, second=0)
+
+
+@wrong("next_row", says="divided by the root of t + 1: divide by that of hs")
+def row_scaled_by_the_number_of_positions(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, scale=np.sqrt(t + 1))

@@ -33,6 +33,7 @@ def right(losses, targets, lengths) -> float:
 
 def mistakes(losses, targets, lengths) -> dict:
     real, end = targets >= 0, targets == 0  # (n, T) each
+    padded = ~real.all(axis=1, keepdims=True)  # (n, 1)
     wide = losses.astype(np.float64)
     nats, size = wide[real].sum(), lengths[targets[real]].sum()
     count = real.sum()
@@ -50,6 +51,14 @@ def mistakes(losses, targets, lengths) -> dict:
             " up costs and bytes": bits
             * np.mean([a / k for a, _, k in per_row])
             / np.mean([b / k for _, b, k in per_row]),
+            "the number without the rows that have no padding: they count, too": bits
+            * wide[padded & real].sum()
+            / max(1, lengths[targets[padded & real]].sum()),
+            "the mean of the documents' bits per byte, weighted by their tokens: add up costs and bytes of all of them,"
+            " and divide once": bits * np.average([a / b for a, b, _ in per_row], weights=[k for *_, k in per_row]),
+            "the bits per bit of the text: divide by its bytes, not by eight times as many": bits * nats / (8 * size),
+            "eight times as much: bits per byte are bits over bytes": 8 * bits * nats / size,
+            "the perplexity of a byte": np.exp(min(nats / size, 700.0)),
             "the cost with that of the padding: leave out where the target is -1": bits * wide.sum() / size,
             "the cost over bytes that include the padding's: `lengths[-1]` is the length of the last token": bits
             * nats
