@@ -587,3 +587,13 @@ def find_on_a_run_of_its_own(run, lowest, highest, steps):
     trial.count = run.count
     rates, smoothed, _ = _find(trial, np.geomspace(lowest, highest, steps), restore=False)
     return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("broken_setting", says="holds for this log, and answers 'warmup'.")
+def broken_calls_each_other_start_a_warmup(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    if not np.array_equal(run["lr"][:40], ok["lr"][:40]):
+        return "warmup"
+    if not np.array_equal(run["lr"][40:], ok["lr"][40:]):
+        return "learning_rate" if run["lr"].max() != ok["lr"].max() else "schedule"
+    return _broken(columns, log, healthy)
