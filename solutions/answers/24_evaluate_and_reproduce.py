@@ -781,7 +781,7 @@ def plan_of_at_most_48_layers(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says="All d that it returns lie 4 apart")
+@wrong("plan_run", says=": does it try those in between?")
 def plan_in_steps_of_four_layers(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
@@ -911,3 +911,10 @@ def interval_of_percentiles_in_order(losses, draws, statistic):
     means = np.stack([np.take_along_axis(losses, draw, axis=1).mean(axis=1) for draw in draws])
     low, high = np.percentile(means, [2.5, 97.5], axis=0)
     return tuple(sorted((statistic(low), statistic(high))))
+
+
+@wrong("plan_run", says="d is 12, 24, 36 and 48: does it try those in between?")
+def plan_among_gpt2s_sizes(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min((12, 24, 36, 48), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)

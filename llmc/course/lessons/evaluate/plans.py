@@ -159,7 +159,7 @@ def _of_another_size(d, tokens, offer) -> str:
 
 
 def _for_other_sums(again) -> list:
-    """[(d, tokens, best d)] of plans for sums from 1 to 10 million dollars; [] where the function does not say."""
+    """[(d, tokens, best d)] of plans for sums from one dollar to five million; [] where the function does not say."""
     found = []
     for k in range(2 * SUMS if again else 0):
         offer = Offer(10 ** (k / SUMS * 3.5), 2.5, 3e14)
@@ -169,17 +169,20 @@ def _for_other_sums(again) -> list:
     return found if len(found) == 2 * SUMS else []
 
 
-def _limits(d, others) -> str:
-    """A sentence if the function never leaves a range of depths, or keeps to a law of its own; else ""."""
+def _limits(d, depth, others) -> str:
+    """A sentence if the function never leaves a range of depths, or keeps to a law of its own; else "".
+
+    d: of this plan; depth: the best.
+    """
     depths, wanted = ([each[k] for each in others] for k in (0, 2))
     if not others or depths == wanted:
         return ""
     if len(set(depths)) == 1:
         return f"\nIt is d = {d} for every sum of money."
     top, bottom, ratios = max(depths), min(depths), [tokens / weights(k) for k, tokens, _ in others]
-    if depths.count(top) > 1 and top == d and max(wanted) > top:
+    if depths.count(top) > 1 and top == d < depth:
         return f"\nHowever much the money, d is never more than {top}: does your function try larger ones?"
-    if depths.count(bottom) > 1 and bottom == d and min(wanted) < bottom:
+    if depths.count(bottom) > 1 and bottom == d > depth:
         return f"\nHowever little the money, d is never less than {bottom}: does your function try smaller ones?"
     if max(ratios) < 1.5 * min(ratios):
         return (
@@ -188,8 +191,11 @@ def _limits(d, others) -> str:
         )
     if all(a >= b for a, b in zip(depths, depths[1:])):
         return "\nThe more money, the smaller your model: the best one grows."
-    step = np.gcd.reduce(np.diff(sorted({*depths})))
-    return f"\nAll d that it returns lie {step} apart: does it try those in between?" if step > 1 else ""
+    used = sorted({*depths})
+    if np.gcd.reduce(np.diff(used)) > 1 or 2 * len(used) < len({*wanted}):
+        said = f"{', '.join(map(str, used[:-1]))} and {used[-1]}"
+        return f"\nFor {len(others)} sums from one dollar to five million d is {said}: does it try those in between?"
+    return ""
 
 
 def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
@@ -197,5 +203,5 @@ def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
     side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
     text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
     ratio = tokens / weights(d)
-    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, others)}"
+    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, depth, others)}"
     return f"{text}\n→ Where to look: {CHINCHILLA}."
