@@ -97,7 +97,7 @@ def bits_without_end_of_text(losses, targets, lengths):
     return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
 
 
-@wrong("bits_per_byte", says="`targets != 0` keeps -1")
+@wrong("bits_per_byte", says="and -1 is no token")
 def bits_where_zero_is_padding(losses, targets, lengths):
     real = targets != 0
     return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
@@ -918,3 +918,25 @@ def plan_among_gpt2s_sizes(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min((12, 24, 36, 48), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
     return d, flops / _cost(d)
+
+
+@wrong("bits_per_byte", says="it does not change with the lengths of the tokens")
+def bits_per_number_of_the_token(losses, targets, lengths):
+    real = targets != -1
+    return losses[real].sum() / np.log(2) / np.where(real, targets, 0).sum()
+
+
+@wrong("bits_per_byte", says="it changes with the losses of the padding, which mean nothing")
+def bits_up_to_the_longest_document(losses, targets, lengths):
+    end = (targets != -1).sum(axis=1).max()
+    return losses[:, :end].sum() / np.log(2) / lengths[targets[:, :end]].sum()
+
+
+@wrong("score_endings", says="all rows in which a token costs more than 745 nats, and no others")
+def endings_with_a_probability_of_zero(logits, tokens, mask):
+    z = logits.astype(np.float64)
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    p = np.take_along_axis(e / e.sum(axis=-1, keepdims=True), np.roll(tokens, -1, axis=1)[..., None], axis=-1)[..., 0]
+    with np.errstate(divide="ignore"):
+        costs = np.where(mask[:, 1:] == 1, -np.log(p[:, :-1]), 0)
+    return costs.sum(axis=1), costs.sum(axis=1) / mask.sum(axis=1)

@@ -146,17 +146,23 @@ def of_each_position(name, got, function, logits, tokens, mask):
         return None
     level = logits - logits.max(axis=-1, keepdims=True)  # (rows, n, V) of the same probabilities
     found = outcome(function, level, tokens.copy(), mask.copy())
-    if not isinstance(found, tuple | list) or len(found) != 2:
-        return None
+    said = f"{name} has entries that are NaN or infinite"
     k = ("sums", "means").index(name)
     with np.errstate(all="ignore"):
-        if not np.allclose(found[k], right(level, tokens, mask)[k], rtol=1e-3):
-            return None
-    return (
-        f"{name} has entries that are NaN or infinite. With the same logits, each position's shifted until the "
-        "largest of them is 0, your function is right: subtract of each position its own largest logit, not one number "
-        "for several positions"
-    )
+        well = isinstance(found, tuple | list) and len(found) == 2
+        if well and np.allclose(found[k], right(level, tokens, mask)[k], rtol=1e-3):
+            return (
+                f"{said}. With the same logits, each position's shifted until the largest of them is 0, your function "
+                "is right: subtract of each position its own largest logit, not one number for several positions"
+            )
+    costs = -_picked(logs(logits)[:, :-1], tokens[:, 1:]) * mask[:, 1:]  # (rows, n - 1)
+    for dtype, most in ("float64", 745.13), ("float32", 103.97):
+        if np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
+            return (
+                f"{said}: all rows in which a token costs more than {most:.0f} nats, and no others. A probability of "
+                f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf: compute -ln p as ln(sum of exp(z)) - z"
+            )
+    return None
 
 
 def _others(table, expected, where):
