@@ -597,3 +597,37 @@ def broken_calls_each_other_start_a_warmup(log, healthy):
     if not np.array_equal(run["lr"][40:], ok["lr"][40:]):
         return "learning_rate" if run["lr"].max() != ok["lr"].max() else "schedule"
     return _broken(columns, log, healthy)
+
+
+@wrong("find_rate", says="the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses")
+def find_with_one_power_less(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        s = 0.9 * s + 0.1 * run.step(rate)
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** max(k, 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("find_rate", says="and should have ended after")
+def find_waits_ten_steps(run, lowest, highest, steps):
+    over = lambda smoothed, losses: len(losses) > 10 and smoothed[-1] > min(smoothed) + 1  # noqa: E731
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), over=over)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="run.step was called 2 times with each rate")
+def find_with_two_steps_of_each(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        run.step(rate)
+        s = 0.9 * s + 0.1 * run.step(rate)
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10

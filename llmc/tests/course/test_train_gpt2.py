@@ -80,7 +80,7 @@ def test_steps_too_many_and_too_few_are_explained():
     assert "it went on to the last rate" in explained(100)
     assert "the step that goes over, which counts" in explained(len(test.rates) - 1)
     assert explained(11).startswith("the test made 11 of at most 100 steps")
-    assert "After its last step the smoothed loss was" in explained(11)
+    assert "After 11 steps the smoothed loss was" in explained(11)
 
 
 # ------------------------------------------------------------------------------------------------------------- logs

@@ -189,7 +189,7 @@ def best_mistakes(test) -> dict:
         "a tenth of the least smoothed loss: return a tenth of its RATE": smoothed[k] / 10,
         "the number of the step with the least smoothed loss: return a tenth of its rate": float(k),
         "the rate of a tenth of that step's number: a tenth of the rate itself": rates[k // 10],
-        "the rate ten steps before that of the least smoothed loss: take a tenth of its rate": rates[k - 10],
+        "the rate ten steps before that of the least smoothed loss: take a tenth of its rate": rates[max(k - 10, 0)],
         "a tenth of the rate one step later": rates[min(k + 1, len(rates) - 1)] / 10,
         "a tenth of the rate one step earlier": rates[max(k - 1, 0)] / 10,
     }
@@ -210,11 +210,12 @@ def of_which_step(best, test):
     return None
 
 
-def explain_form(found, made):
+def explain_form(found, asked):
     """What is wrong with the form of what was returned, as a sentence; None when nothing is.
 
-    made: steps of the run; none where a copy of it was stepped, of which the check sees nothing.
+    asked: the rates of the run's steps; none where a copy of it was stepped, of which the check sees nothing.
     """
+    made = len(asked)
     if found is None:
         return "nothing was returned; is a `return` missing?"
     if not isinstance(found, tuple | list) or len(found) != 3:
@@ -222,6 +223,9 @@ def explain_form(found, made):
     for name, part in zip(("rates", "smoothed"), found):
         if not isinstance(part, np.ndarray) or part.ndim != 1:
             return f"{name} must be an array (n,), one number for each step that was made, not {describe(part)}"
+        times = made // max(1, len(part))
+        if times > 1 and made == times * len(part) and (np.repeat(asked[::times], times) == asked).all():
+            return f"run.step was called {times} times with each rate: make one step of it, and use the loss it returns"
         if made and len(part) != made:
             return f"{name} has {len(part)} numbers, and the run made {made} steps: return one for each of them"
     rates, smoothed, _ = found

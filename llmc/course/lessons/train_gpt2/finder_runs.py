@@ -9,10 +9,31 @@ import numpy as np
 
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining
-from llmc.course.lessons.train_gpt2.finder import MARGIN, grown, length, smooth, tested
+from llmc.course.lessons.train_gpt2.finder import MARGIN, grown, length, smooth, smooth_mistakes, standing_still, tested
 from llmc.course.lessons.train_gpt2.places import FINDER
 
 RANGES = (0.1, 1e4, 90), (0.3, 2e5, 60), (1.0, 3e4, 110), (0.02, 20.0, 40), (0.01, 5.0, 25)  # of further tests
+QUIET = (0.1, 10.0, 50)  # of one whose losses are a hundredth
+
+
+def smooth_known(function, smoothed, test, run) -> dict:
+    """Known wrong smoothed losses, as far as the test made steps: those that smooth other losses as the learner does.
+
+    The others are a hundredth of this run's, and no test of them ends early. smoothed: the learner's; run: as it was.
+    """
+    n = min(len(smoothed), len(test.rates))
+    known = smooth_mistakes(test.losses[:n], standing_still(copy.deepcopy(run), test.rates[:n]))
+    if not is_explaining() or np.allclose(smoothed[:n], test.smoothed[:n], rtol=1e-9, atol=0):
+        return known
+    quiet = copy.deepcopy(run)
+    quiet.__class__ = type("Quiet", (type(run),), {"step": lambda self, rate: super(type(self), self).step(rate) / 100})
+    found = outcome(function, copy.deepcopy(quiet), *QUIET)
+    if not isinstance(found, tuple | list) or len(found) != 3 or np.shape(found[1]) != (QUIET[2],):
+        return known
+    rates = grown(*QUIET)
+    losses = tested(copy.deepcopy(quiet), *QUIET, rates).losses
+    table = smooth_mistakes(losses, standing_still(copy.deepcopy(quiet), rates))
+    return {words: known[words] for words, (wrong, _) in table.items() if np.allclose(wrong, found[1], rtol=1e-7)}
 
 
 def explain_steps(made, test, run, lowest, highest, steps, function=None):
@@ -29,9 +50,10 @@ def explain_steps(made, test, run, lowest, highest, steps, function=None):
     text = f"the test made {made} of at most {steps} steps, and should have ended after {len(test.rates)}"
     if len(said) == 1:
         text += f": {said[0]}"
-    elif 0 < made < len(test.rates):
-        last, least = test.smoothed[made - 1], test.smoothed[:made].min()
-        text += f".\nAfter its last step the smoothed loss was {last:.4g} nats, and the least so far was {least:.4g}"
+    elif made:
+        n = min(made, len(test.rates))
+        last, least = test.smoothed[n - 1], test.smoothed[:n].min()
+        text += f".\nAfter {n} steps the smoothed loss was {last:.4g} nats, and the least so far was {least:.4g}"
     return f"{text}.\n→ Where to look: {FINDER}"
 
 
@@ -68,6 +90,12 @@ def _ends(run, lowest, highest, steps) -> dict:
             smoothed > least + 0.1
         ),
         "it ended where the uncorrected mean is 1 nat above its least, which is near 0 at the start": _over(raw),
+        "it ended where the uncorrected mean is 1 nat above the least corrected one: correct both": raw
+        > least + MARGIN,
+        "it ended where the smoothed loss is 2 nats above the least so far: the limit is 1 nat": smoothed > 2 + least,
+        "it ended where the smoothed loss is half a nat above the least so far: the limit is 1 nat": (
+            smoothed > least + 0.5
+        ),
         "it ended where the smoothed loss is above 1 nat: it is 1 nat above the LEAST so far": smoothed > MARGIN,
     }
     ends = {words: {_first(over, steps)} for words, over in rules.items()}
