@@ -679,3 +679,20 @@ def row_with_one_second_layernorm(W, keys, values, t, token):
 @wrong("next_row", says="divided by the root of t + 1: divide by that of hs")
 def row_scaled_by_the_number_of_positions(W, keys, values, t, token):
     return _row(layernorm, gelu, W, keys, values, t, token, scale=np.sqrt(t + 1))
+
+
+@wrong("top_p", says="the reference for 1 - share (does the sum begin with the LEAST probable one, or")
+def top_p_for_the_rest(p, share):
+    ranked = np.sort(p)[::-1]
+    kept = np.where(p >= ranked[np.argmax(np.cumsum(ranked) >= 1 - share)], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="scaled by the sum up to the candidate that crosses the share: those tied with it count, too")
+def top_p_with_a_sum_that_stops(p, share):
+    total, edge = 0.0, 0.0
+    for edge in sorted(p, reverse=True):
+        total += edge
+        if total >= share:
+            break
+    return np.where(p >= edge, p, 0.0) / total

@@ -110,8 +110,11 @@ def mistakes(p, share) -> dict:
         "the ranking": _scaled(p, p >= p[n]),
         "the candidates at least as probable as the one at that place among the LEAST probable ones: the place is one "
         "in the ranking": _scaled(p, p >= up[n]),
-        "the candidates at least as probable as the one at which a sum from the LEAST probable one on reaches the "
-        "share: begin with the most probable": _scaled(p, p >= up[int(np.argmax(np.cumsum(up) >= share))]),
+        "the reference for 1 - share (does the sum begin with the LEAST probable one, or is it compared with 1 - "
+        "share?): the most probable ones stay, until they hold the share": _scaled(p, kept(p, 1 - share)),
+        "the reference scaled by the sum up to the candidate that crosses the share: those tied with it count, too": (
+            np.where(right, p, 0.0) / held[n]
+        ),
         "the reference with equal probabilities added only once: each candidate counts": _scaled(p, p >= value),
         "the reference with 1 for the largest probability: divide by the sum": np.where(right, p, 0.0) / p.max(),
         "the reference with what is cut off given to all that stay in equal parts: divide by the sum": np.where(
