@@ -940,3 +940,29 @@ def endings_with_a_probability_of_zero(logits, tokens, mask):
     with np.errstate(divide="ignore"):
         costs = np.where(mask[:, 1:] == 1, -np.log(p[:, :-1]), 0)
     return costs.sum(axis=1), costs.sum(axis=1) / mask.sum(axis=1)
+
+
+@wrong("plan_run", says="d is the one with the HIGHEST predicted loss")
+def plan_of_the_highest_loss(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = max(range(1, 201), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="the least loss of its layers' matrices alone")
+def plan_by_the_loss_without_embeddings(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 201), key=lambda d: predicted_loss(12 * d * (64 * d) ** 2, flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="only 75.0% of the money; for other sums it is the same share")
+def plan_with_eight_operations_a_weight(dollars, price, speed):
+    return _plan(dollars, price, speed, lambda d: 8 * weights(d) + 8 * d * 64 * d * T)
+
+
+@wrong("plan_run", says="d is the one nearest to 20 tokens for each weight")
+def plan_nearest_to_twenty(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 201), key=lambda d: abs(flops / _cost(d) / weights(d) - 20))
+    return d, flops / _cost(d)
