@@ -512,3 +512,122 @@ def budget_written_into_given():
     settings["channels"] = 16
     settings["length"] = 16
     return settings
+
+
+@wrong("find_rate", says="give it np.log10 of both ends")
+def find_by_natural_logarithms(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, np.logspace(np.log(lowest), np.log(highest), steps))
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="a single loss is 1 nat above the least smoothed loss so far; compare the smoothed loss")
+def find_compares_a_single_loss_with_smoothed_ones(run, lowest, highest, steps):
+    over = lambda smoothed, losses: losses[-1] > min(smoothed) + 1  # noqa: E731
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), over=over)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="the smoothed loss falls most steeply")
+def find_the_steepest(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps))
+    return rates, smoothed, rates[int(np.argmin(np.gradient(smoothed)))]
+
+
+@wrong("find_rate", says="it is least in step")
+def find_halfway_to_the_least(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps))
+    return rates, smoothed, rates[smoothed.argmin() // 2]
+
+
+@wrong("find_rate", says="a test that ends early leaves it as it was, and one that goes on to its last step does not")
+def find_restores_only_early(run, lowest, highest, steps):
+    start, planned = run.state(), np.geomspace(lowest, highest, steps)
+    rates, smoothed, _ = _find(run, planned, restore=False)
+    if len(rates) < steps:
+        run.restore(start)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="but as it was after step 1 of")
+def find_takes_the_state_late(run, lowest, highest, steps):
+    s, rates, smoothed, state = 0.0, [], [], None
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        s = 0.9 * s + 0.1 * run.step(rate)
+        state = state or run.state()
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("find_rate", says="the corrected value kept in s: the next step goes on from the uncorrected one")
+def find_keeps_the_corrected(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        s = (0.9 * s + 0.1 * run.step(rate)) / (1 - 0.9 ** (k + 1))
+        rates.append(rate)
+        smoothed.append(s)
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("find_rate", says="of `steps` steps the last one was never made")
+def find_makes_one_step_less(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps)[:-1])
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@right("find_rate")
+def find_on_a_run_of_its_own(run, lowest, highest, steps):
+    trial = type(run)(run.W, run.starts)
+    trial.count = run.count
+    rates, smoothed, _ = _find(trial, np.geomspace(lowest, highest, steps), restore=False)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("broken_setting", says="holds for this log, and answers 'warmup'.")
+def broken_calls_each_other_start_a_warmup(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    if not np.array_equal(run["lr"][:40], ok["lr"][:40]):
+        return "warmup"
+    if not np.array_equal(run["lr"][40:], ok["lr"][40:]):
+        return "learning_rate" if run["lr"].max() != ok["lr"].max() else "schedule"
+    return _broken(columns, log, healthy)
+
+
+@wrong("find_rate", says="the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses")
+def find_with_one_power_less(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        s = 0.9 * s + 0.1 * run.step(rate)
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** max(k, 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("find_rate", says="and should have ended after")
+def find_waits_ten_steps(run, lowest, highest, steps):
+    over = lambda smoothed, losses: len(losses) > 10 and smoothed[-1] > min(smoothed) + 1  # noqa: E731
+    rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), over=over)
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
+@wrong("find_rate", says="run.step was called 2 times with each rate")
+def find_with_two_steps_of_each(run, lowest, highest, steps):
+    state, s, rates, smoothed = run.state(), 0.0, [], []
+    for k, rate in enumerate(np.geomspace(lowest, highest, steps)):
+        run.step(rate)
+        s = 0.9 * s + 0.1 * run.step(rate)
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(state)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10

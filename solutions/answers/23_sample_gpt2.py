@@ -234,7 +234,9 @@ def _row(norm, act, W, keys, values, t, token, **how):
         out = np.einsum("hn,hnd->hd", p, K if how.get("keys_twice") else U).reshape(-1)
         out = W["attprojw"][l] @ out + W["attprojb"][l]
         x = out if how.get("alone") else x + out
-        h = W["fcw"][l] @ (x if how.get("no_ln2") else norm(x, W["ln2w"][l], W["ln2b"][l])) + W["fcb"][l]
+        m = how.get("second", l)
+        read = out if how.get("late") else x
+        h = W["fcw"][l] @ (x if how.get("no_ln2") else norm(read, W["ln2w"][m], W["ln2b"][m])) + W["fcb"][l]
         x = x + W["fcprojw"][l] @ (h if how.get("linear") else act(h)) + W["fcprojb"][l]
     return W["wte"] @ (x if how.get("no_lnf") else norm(x, W["lnfw"], W["lnfb"]))
 
@@ -634,3 +636,63 @@ def beam_keeps_one_text_for_each_token(model, prompt, n, width):
                     best[token] = text + [token], total + float(logp)
         beam = sorted(best.values(), key=lambda pair: pair[1], reverse=True)[:width]
     return beam[0]
+
+
+@wrong("top_p", says="at which the sum in the order of ids reaches the share: sort them first")
+def top_p_with_the_edge_of_unsorted_sums(p, share):
+    edge = p[int(np.argmax(np.cumsum(p) >= share))]
+    kept = np.where(p >= edge, p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="whose ID is the place in the ranking: look that place up in the ranking")
+def top_p_with_the_place_as_an_id(p, share):
+    place = int(np.argmax(np.cumsum(np.sort(p)[::-1]) >= share))
+    kept = np.where(p >= p[place], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="equal probabilities added only once: each candidate counts")
+def top_p_of_different_values(p, share):
+    values = np.unique(p)[::-1]
+    kept = np.where(p >= values[np.argmax(np.cumsum(values) >= share)], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="the same probability for all that stay")
+def top_p_evenly(p, share):
+    ranked = np.sort(p)[::-1]
+    stays = p >= ranked[np.argmax(np.cumsum(ranked) >= share)]
+    return stays / stays.sum()
+
+
+@wrong("next_row", says="whose second layernorm reads what attention gives alone")
+def row_with_a_late_residual(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, late=True)
+
+
+@wrong("next_row", says="the second layernorm of layer 0 in every layer: each has its own")
+def row_with_one_second_layernorm(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, second=0)
+
+
+@wrong("next_row", says="divided by the root of t + 1: divide by that of hs")
+def row_scaled_by_the_number_of_positions(W, keys, values, t, token):
+    return _row(layernorm, gelu, W, keys, values, t, token, scale=np.sqrt(t + 1))
+
+
+@wrong("top_p", says="the reference for 1 - share (does the sum begin with the LEAST probable one, or")
+def top_p_for_the_rest(p, share):
+    ranked = np.sort(p)[::-1]
+    kept = np.where(p >= ranked[np.argmax(np.cumsum(ranked) >= 1 - share)], p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("top_p", says="scaled by the sum up to the candidate that crosses the share: those tied with it count, too")
+def top_p_with_a_sum_that_stops(p, share):
+    total, edge = 0.0, 0.0
+    for edge in sorted(p, reverse=True):
+        total += edge
+        if total >= share:
+            break
+    return np.where(p >= edge, p, 0.0) / total

@@ -97,7 +97,7 @@ def bits_without_end_of_text(losses, targets, lengths):
     return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
 
 
-@wrong("bits_per_byte", says="`targets != 0` keeps -1")
+@wrong("bits_per_byte", says="and -1 is no token")
 def bits_where_zero_is_padding(losses, targets, lengths):
     real = targets != 0
     return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
@@ -781,7 +781,7 @@ def plan_of_at_most_48_layers(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says="All d that it returns lie 4 apart")
+@wrong("plan_run", says=": does it try those in between?")
 def plan_in_steps_of_four_layers(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
@@ -829,3 +829,140 @@ def plan_with_the_channels_of_one_model(dollars, price, speed):
         plans.append((predicted_loss(N, tokens), d, tokens))
     loss, d, tokens = min(plans)
     return d, tokens
+
+
+@wrong("bits_per_byte", says="without the rows that have no padding: they count, too")
+def bits_up_to_the_padding(losses, targets, lengths):
+    nats, size = 0.0, 0
+    for loss, target in zip(losses, targets):
+        end = (target == -1).argmax()
+        nats += loss[:end].sum()
+        size += lengths[target[:end]].sum()
+    return nats / np.log(2) / size
+
+
+@wrong("bits_per_byte", says="weighted by their tokens: add up costs and bytes of all of them")
+def bits_as_a_weighted_mean(losses, targets, lengths):
+    rows, weights = [], []
+    for loss, target in zip(losses, targets):
+        real = target >= 0
+        rows.append(loss[real].sum() / np.log(2) / lengths[target[real]].sum())
+        weights.append(real.sum())
+    return np.average(rows, weights=weights)
+
+
+@wrong("score_endings", says="of each position its own largest logit")
+def endings_below_the_largest_of_all(logits, tokens, mask):
+    z = logits[:, :-1] - logits.max()
+    logp = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    costs = -np.take_along_axis(logp, tokens[:, 1:, None], axis=-1)[..., 0]
+    sums = np.where(mask[:, 1:] == 1, costs, 0).sum(axis=1)
+    return sums, sums / mask.sum(axis=1)
+
+
+@wrong("fit_law", says="times N₀ to the power of the LAST exponent tried: keep a with the best")
+def law_that_forgets_a(sizes, losses, errors, exponents):
+    least, E, A = np.inf, 0.0, 0.0
+    for a in exponents:
+        columns = np.stack([1 / errors, (sizes / sizes[0]) ** -a / errors], axis=1)
+        found = np.linalg.lstsq(columns, losses / errors, rcond=None)[0]
+        badness = ((columns @ found - losses / errors) ** 2).sum()
+        if badness < least:
+            least = badness
+            E, A = found
+    return E, A * sizes[0] ** a, a
+
+
+@wrong("fit_law", says="add up their squares, and do not square their sum")
+def law_of_the_square_of_a_sum(sizes, losses, errors, exponents):
+    found, scores = [], []
+    for a in exponents:
+        columns = np.stack([np.ones(len(sizes)), (sizes / sizes[0]) ** -a], axis=1) / errors[:, None]
+        E, A = np.linalg.lstsq(columns, losses / errors, rcond=None)[0]
+        found.append((E, A * sizes[0] ** a, a))
+        scores.append((columns @ [E, A] - losses / errors).sum() ** 2)
+    return found[int(np.argmin(scores))]
+
+
+@wrong("fit_law", says="For a = ")
+def law_with_a_guess_for_E(sizes, losses, errors, exponents):
+    E, found = 0.9 * losses.min(), []
+    for a in exponents:
+        x, y = (sizes / sizes[0]) ** -a / errors, (losses - E) / errors
+        A = x @ y / (x @ x)
+        found.append((((A * x - y) ** 2).sum(), E, A * sizes[0] ** a, a))
+    return min(found)[1:]
+
+
+@wrong("fit_law", says="must be the same")
+def law_with_two_sizes(sizes, losses, errors, exponents):
+    best = (np.inf, None)
+    for a in exponents:
+        columns = np.column_stack([np.ones_like(sizes), (sizes / sizes.max()) ** -a]) / errors[:, None]
+        E, A = np.linalg.lstsq(columns, losses / errors, rcond=None)[0]
+        badness = np.sum((columns @ np.array([E, A]) - losses / errors) ** 2)
+        if badness < best[0]:
+            best = badness, (E, A * sizes[0] ** a, a)
+    return best[1]
+
+
+@wrong("bootstrap_interval", says="own percentiles, smaller one first: the statistic comes first, then the percentiles")
+def interval_of_percentiles_in_order(losses, draws, statistic):
+    means = np.stack([np.take_along_axis(losses, draw, axis=1).mean(axis=1) for draw in draws])
+    low, high = np.percentile(means, [2.5, 97.5], axis=0)
+    return tuple(sorted((statistic(low), statistic(high))))
+
+
+@wrong("plan_run", says="d is 12, 24, 36 and 48: does it try those in between?")
+def plan_among_gpt2s_sizes(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min((12, 24, 36, 48), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("bits_per_byte", says="it does not change with the lengths of the tokens")
+def bits_per_number_of_the_token(losses, targets, lengths):
+    real = targets != -1
+    return losses[real].sum() / np.log(2) / np.where(real, targets, 0).sum()
+
+
+@wrong("bits_per_byte", says="it changes with the losses of the padding, which mean nothing")
+def bits_up_to_the_longest_document(losses, targets, lengths):
+    end = (targets != -1).sum(axis=1).max()
+    return losses[:, :end].sum() / np.log(2) / lengths[targets[:, :end]].sum()
+
+
+@wrong("score_endings", says="all rows in which a token costs more than 745 nats, and no others")
+def endings_with_a_probability_of_zero(logits, tokens, mask):
+    z = logits.astype(np.float64)
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    p = np.take_along_axis(e / e.sum(axis=-1, keepdims=True), np.roll(tokens, -1, axis=1)[..., None], axis=-1)[..., 0]
+    with np.errstate(divide="ignore"):
+        costs = np.where(mask[:, 1:] == 1, -np.log(p[:, :-1]), 0)
+    return costs.sum(axis=1), costs.sum(axis=1) / mask.sum(axis=1)
+
+
+@wrong("plan_run", says="d is the one with the HIGHEST predicted loss")
+def plan_of_the_highest_loss(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = max(range(1, 201), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="the least loss of its layers' matrices alone")
+def plan_by_the_loss_without_embeddings(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 201), key=lambda d: predicted_loss(12 * d * (64 * d) ** 2, flops / _cost(d)))
+    return d, flops / _cost(d)
+
+
+@wrong("plan_run", says="only 75.0% of the money; for other sums it is the same share")
+def plan_with_eight_operations_a_weight(dollars, price, speed):
+    return _plan(dollars, price, speed, lambda d: 8 * weights(d) + 8 * d * 64 * d * T)
+
+
+@wrong("plan_run", says="d is the one nearest to 20 tokens for each weight")
+def plan_nearest_to_twenty(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d = min(range(1, 201), key=lambda d: abs(flops / _cost(d) / weights(d) - 20))
+    return d, flops / _cost(d)

@@ -57,6 +57,7 @@ def compare(
     look=None,
     new=None,
     why=None,
+    measured=None,
     parts=None,
 ):
     """Raise WrongAnswer when the array `got` is not `expected`; the message says how, and names the mistake if it can.
@@ -72,6 +73,7 @@ def compare(
     summed: the terms (B, T, C) whose sum over some axes is `expected`, so that a sum over others can be named.
     look: the section of the lesson that derives the array; the message for any wrong value ends with it.
     why: function of nothing that looks into a mistake that `known` does not name; a sentence, or None.
+    measured: function of nothing, asked when no cause is found: a sentence on what the numbers show, or None.
     parts: {"grads": array} of arrays that `expected` is a sum of, with weights: wrong ones are named.
     new: what this call has that the check's calls before had not, "x goes from -300 to 300"; said if nothing is found.
     """
@@ -110,6 +112,8 @@ def compare(
     else:
         lines = as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
         where = where or (None if any(COARSE in line for line in lines) else look)
+    if measured and lines == [f"{name} has wrong values."]:
+        lines += [stopped(told) for told in [measured()] if told]
     early = written.left_early(got)
     lines += [early] if early and early not in lines else []
     lines += [stopped(f"→ Where to look: {where}")] if where else []

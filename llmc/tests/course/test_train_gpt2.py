@@ -11,7 +11,7 @@ import pytest
 from llmc.checkpoints import write_model
 from llmc.config import GPT2Config
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finetune, logs, places
+from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finder_runs, finetune, logs, places
 from llmc.course.machine import proposal
 from llmc.model import GPT2
 from llmc.training import learning_rate
@@ -75,12 +75,12 @@ def test_mistakes_of_the_finder_are_wrong_and_unlike(which):
 
 def test_steps_too_many_and_too_few_are_explained():
     test = finder.tested(Valley(), 0.1, 1e3, 100)
-    asked = finder.grown(0.1, 1e3, 100)
-    explained = lambda n: finder.explain_steps(asked[:n], test, Valley(), 0.1, 1e3, 100)  # noqa: E731
+    explained = lambda n: finder_runs.explain_steps(n, test, Valley(), 0.1, 1e3, 100)  # noqa: E731
     assert explained(len(test.rates)) is None
     assert "it went on to the last rate" in explained(100)
     assert "the step that goes over, which counts" in explained(len(test.rates) - 1)
     assert explained(11).startswith("the test made 11 of at most 100 steps")
+    assert "After 11 steps the smoothed loss was" in explained(11)
 
 
 # ------------------------------------------------------------------------------------------------------------- logs
@@ -140,13 +140,21 @@ def _asks_in_the_wrong_order(log, healthy):
     [
         (3, "schedule", r"condition of line \d+, `log > 1`, holds, and answers before .*, `log > 2`, is asked"),
         (0, "warmup", r"`log > 1`, does not hold for this log: 0 > 1\."),
-        (2, None, r"`log > 1`, holds for this healthy log: 2 > 1\."),
+        (2, None, r"`log > 1`, holds for this healthy log: 2 > 1, and answers 'warmup'\."),
         (2, "val_data", "'val_data' does not occur in your function"),
+        (0, None, "^$"),
     ],
 )
 def test_conditions_that_answered(log, right, words):
-    (found,) = conditions.told(_asks_in_the_wrong_order, (log, ""), right)
-    assert re.search(words, found)
+    assert re.search(words, "".join(conditions.told(_asks_in_the_wrong_order, (log, ""), right)))
+
+
+def test_learning_rates_of_a_log_are_measured():
+    said = {(run.setting, run.value): broken._of_rates(run) for run in broken.runs()}
+    assert "are 10 times those" in said["learning_rate", "0.03"]
+    assert "is that of step 399; in the healthy log it is that of step 39" in said["warmup", "400"]
+    assert "in the first 40 steps, and others after them" in said["schedule", "linear"]
+    assert all("in every step" in said[key] for key in said if key[0] in ("batch_size", "weight_decay", None))
 
 
 # ----------------------------------------------------------------------------------------------------------- budget

@@ -5,6 +5,7 @@ Mistakes are {sentence after "the result equals ": (number, where to look)}.
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.evaluate.places import NAMES, TOKENIZERS
 
 
@@ -33,6 +34,7 @@ def right(losses, targets, lengths) -> float:
 
 def mistakes(losses, targets, lengths) -> dict:
     real, end = targets >= 0, targets == 0  # (n, T) each
+    padded = ~real.all(axis=1, keepdims=True)  # (n, 1)
     wide = losses.astype(np.float64)
     nats, size = wide[real].sum(), lengths[targets[real]].sum()
     count = real.sum()
@@ -50,6 +52,14 @@ def mistakes(losses, targets, lengths) -> dict:
             " up costs and bytes": bits
             * np.mean([a / k for a, _, k in per_row])
             / np.mean([b / k for _, b, k in per_row]),
+            "the number without the rows that have no padding: they count, too": bits
+            * wide[padded & real].sum()
+            / max(1, lengths[targets[padded & real]].sum()),
+            "the mean of the documents' bits per byte, weighted by their tokens: add up costs and bytes of all of them,"
+            " and divide once": bits * np.average([a / b for a, b, _ in per_row], weights=[k for *_, k in per_row]),
+            "the bits per bit of the text: divide by its bytes, not by eight times as many": bits * nats / (8 * size),
+            "eight times as much: bits per byte are bits over bytes": 8 * bits * nats / size,
+            "the perplexity of a byte": np.exp(min(nats / size, 700.0)),
             "the cost with that of the padding: leave out where the target is -1": bits * wide.sum() / size,
             "the cost over bytes that include the padding's: `lengths[-1]` is the length of the last token": bits
             * nats
@@ -60,7 +70,7 @@ def mistakes(losses, targets, lengths) -> dict:
             "the cost without end-of-text: it counts as a cost, though not as bytes": bits
             * wide[real & ~end].sum()
             / size,
-            "the number without end-of-text and with the padding: `targets != 0` keeps -1": bits
+            "the number without end-of-text and with the padding: end-of-text's cost counts, and -1 is no token": bits
             * wide[~end].sum()
             / lengths[targets[~end]].sum(),
             "the cost over bytes in which end-of-text counts as one: its length is 0": bits * nats / (size + end.sum()),
@@ -79,6 +89,7 @@ def mistakes(losses, targets, lengths) -> dict:
                 wide[real]
             ).sum()
             / size,
+            "log2 of the whole cost: losses are logarithms already, so divide by ln 2": np.log2(nats) / size,
             "the number of the first document alone": bits * per_row[0][0] / per_row[0][1],
             "the number of the last document alone": bits * per_row[-1][0] / per_row[-1][1],
             "the sum of the documents' own bits per byte: add up costs and bytes, and divide once": bits
@@ -128,6 +139,40 @@ def _both_wrong(wide, targets, lengths) -> dict:
         wide[real] / filled[real]
     ).mean()
     return {words: number / np.log(2) for words, number in both.items()}
+
+
+def what_counts(function, losses, targets, lengths):
+    """A sentence on which losses and lengths the learner's function counts that it should not, or leaves out; or None.
+
+    One of them is changed at a time, in arguments of the check.
+    """
+
+    def changed(part, *where, more=1.0):
+        """Does the result change with some entries of losses (0) or lengths (1)?"""
+        others = [losses.copy(), lengths.copy()]
+        others[part][where] += np.asarray(more, others[part].dtype)
+        return not np.isclose(result(*others), before, rtol=1e-6)
+
+    def result(losses, lengths):
+        found = outcome(function, losses, targets.copy(), lengths)
+        return float(found) if np.isscalar(found) or np.ndim(found) == 0 and isinstance(found, np.ndarray) else np.nan
+
+    before = result(losses, lengths)
+    if not np.isfinite(before):
+        return None
+    said, unused = [], np.setdiff1d(np.arange(1, len(lengths)), targets)
+    if changed(0, targets < 0, more=10):
+        said.append("it changes with the losses of the padding, which mean nothing")
+    if not changed(0, targets == 0):
+        said.append("it does not change with the losses of end-of-text, whose cost counts")
+    if not changed(1, np.unique(targets[targets > 0]), more=3):
+        said.append("it does not change with the lengths of the tokens")
+    elif unused.size and changed(1, unused, more=3):
+        said.append("it changes with the lengths of tokens that no document has (-1 as an index is the last entry)")
+    rows = [r for r in range(len(losses)) if not changed(0, r, targets[r] > 0)]
+    if rows and len(rows) < len(losses):
+        said.append(f"it does not change with the losses of row {rows[0]}")
+    return f"One thing changed at a time: {'; '.join(said)}" if said else None
 
 
 def mean_of_ratios(losses, targets, lengths) -> float:

@@ -5,6 +5,7 @@ Mistakes are {sentence after "sums equals ": (array, where to look)}.
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.evaluate.places import SHIFT, SUM_OR_MEAN
 
 LOOK = {"sums": SHIFT, "means": SUM_OR_MEAN}
@@ -134,6 +135,34 @@ def mistakes(logits, tokens, mask) -> dict:
         "sums": _others(summed, right_sums, SHIFT),
         "means": _others(means, right_means, SUM_OR_MEAN),
     }
+
+
+def of_each_position(name, got, function, logits, tokens, mask):
+    """A sentence if what overflows, or is rounded to 0, is right when each position's largest logit is 0; else None.
+
+    name: "sums" or "means"; got: the learner's, of these arguments · function: the learner's.
+    """
+    if np.isfinite(got).all():
+        return None
+    level = logits - logits.max(axis=-1, keepdims=True)  # (rows, n, V) of the same probabilities
+    found = outcome(function, level, tokens.copy(), mask.copy())
+    said = f"{name} has entries that are NaN or infinite"
+    k = ("sums", "means").index(name)
+    with np.errstate(all="ignore"):
+        well = isinstance(found, tuple | list) and len(found) == 2
+        if well and np.allclose(found[k], right(level, tokens, mask)[k], rtol=1e-3):
+            return (
+                f"{said}. With the same logits, each position's shifted until the largest of them is 0, your function "
+                "is right: subtract of each position its own largest logit, not one number for several positions"
+            )
+    costs = -_picked(logs(logits)[:, :-1], tokens[:, 1:]) * mask[:, 1:]  # (rows, n - 1)
+    for dtype, most in ("float64", 745.13), ("float32", 103.97):
+        if np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
+            return (
+                f"{said}: all rows in which a token costs more than {most:.0f} nats, and no others. A probability of "
+                f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf: compute -ln p as ln(sum of exp(z)) - z"
+            )
+    return None
 
 
 def _others(table, expected, where):

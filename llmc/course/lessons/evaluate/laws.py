@@ -73,6 +73,8 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "the fit with the exponent of the least sum of errors, which cancel: square them": _chosen(
             sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: off.sum()
         ),
+        "the fit with the exponent whose errors add up nearest to 0: add up their squares, and do not square their "
+        "sum": _chosen(sizes, losses, 1 / errors, 1 / errors, exponents, lambda off: off.sum() ** 2),
         "the fit of the logarithms of the sizes: the law has the sizes themselves": fit(
             np.log(sizes), losses, 1 / errors, exponents
         )[0],
@@ -101,6 +103,8 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
             -weighted[0],
         ),
         "the fit of E + A · N^a: the law has N^-a": fit(sizes, losses, 1 / errors, exponents, power=1.0)[0],
+        "the fit with E and A / N₀^a exchanged: a fit returns its coefficients in the order of the columns, and "
+        "np.polyfit the highest power first": (A / sizes[0] ** a, E * sizes[0] ** a, a),
         "the fit for the last exponent, which is not the best": tuple(table[-1, 1:]),
         "the fit for the first exponent, which is not the best": tuple(table[0, 1:]),
         "the fit with the largest error: take the least": tuple(worst),
@@ -122,6 +126,27 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "A times N₀^a: for columns of N^-a it is A already": A * sizes[0] ** a,
         "A^(1/a), for a law of (A / N)^a: here it is A / N^a": np.abs(A) ** (1 / a),
         "that of the last exponent tried: keep what belongs to the best": table[-1, 2],
+        "the best fit's, but times N₀ to the power of the LAST exponent tried: keep a with the best": (
+            A / sizes[0] ** a * sizes[0] ** exponents[-1]
+        ),
+        "the best fit's, but times N₀ to the power of the FIRST exponent: the best one belongs to it": (
+            A / sizes[0] ** a * sizes[0] ** exponents[0]
+        ),
+        **{
+            f"A · (N₀ / {what})^a: the size in the columns and the one that A is multiplied with must be the same": (
+                A * (sizes[0] / size) ** a
+            )
+            for what, size in (
+                ("the largest N", sizes.max()),
+                ("the mean N", sizes.mean()),
+                ("the median N", np.median(sizes)),
+                ("the mean of the logarithms", np.exp(np.log(sizes).mean())),
+            )
+        },
+        "A / (N_largest)^a, what belongs to columns of (N / the largest N)^-a: multiply by that N to the power a": (
+            A / sizes.max() ** a
+        ),
+        "A · N₀: multiply by N₀^a": A / sizes[0] ** a * sizes[0],
         "A / N₀^2a: for columns of (N / N₀)^-a multiply by N₀^a": A / sizes[0] ** (2 * a),
     }
     tables["a"] |= {
@@ -132,6 +157,34 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
     }
     return {name: _others(tables[name], number, FIT) for name, number in zip(("E", "A", "a"), best)}
+
+
+def of_these_three(found, sizes, losses, errors, exponents):
+    """A sentence on which part of a law (E, A, a) is not that of the best: the exponent, or E and A for it."""
+    E, A, a = np.array(found, float)
+    if not np.isfinite([E, A, a]).all():
+        return None
+    table = fit(sizes, losses, 1 / errors, exponents)[1]  # (exponents, 4)
+    least, best_E, best_A, best_a = table[table[:, 0].argmin()]
+    at = np.flatnonzero(np.isclose(exponents, a, rtol=1e-9, atol=0))
+    if not at.size:
+        return f"a = {a:.6g} is none of the exponents that were given"
+    badness, own_E, own_A, _ = table[at[0]]
+    fits = [np.isclose(mine, own, rtol=1e-5, atol=0) for mine, own in ((E, own_E), (A, own_A))]
+    if all(fits):
+        return (
+            f"E and A are the right ones for a = {a:.6g}. The sum of squares is {badness:.4g} there, and with "
+            f"a = {best_a:.6g} it is {least:.4g}: another exponent has the least sum"
+        )
+    exponent = f"a = {a:.6g} has the least sum of squares"
+    if not np.isclose(a, best_a, rtol=1e-9, atol=0):
+        exponent = f"the least sum of squares is that of a = {best_a:.6g}, not of {a:.6g}"
+    wrong = [
+        f"{name} = {own:.6g}, not {mine:.6g}"
+        for name, mine, own, fit_ in zip("EA", (E, A), (own_E, own_A), fits)
+        if not fit_
+    ]
+    return f"For a = {a:.6g} the best fit has {' and '.join(wrong)}; {exponent}"
 
 
 def _chosen(sizes, losses, weights, judging, exponents, badness=lambda off: (off**2).sum()):
@@ -240,6 +293,22 @@ def interval_mistakes(losses, draws, statistic) -> dict:
             np.percentile([all_of(draw.T) for draw in taken], middle)
         ),
         "the statistic of each size's own percentiles: the statistic comes first, then the percentiles": all_of(ends),
+        "the statistic of each size's own percentiles, smaller one first: the statistic comes first, then the "
+        "percentiles": np.sort(all_of(ends)),
+        "the percentiles of the distance from the statistic of all runs: take those of the statistic itself": (
+            low - centre,
+            high - centre,
+        ),
+        "the percentiles 2.5 and 97.5 of every mean loss, without the statistic": np.percentile(
+            taken.mean(axis=2), middle
+        ),
+        "the percentiles 5 and 100: 2.5% are left out on each side": np.percentile(values, [5, 100]),
+        "the percentiles 0 and 95: 2.5% are left out on each side": np.percentile(values, [0, 95]),
+        "the percentiles with sums of the runs in place of their means": np.percentile(
+            all_of(taken.sum(axis=2)), middle
+        ),
+        "the percentiles without the last draw": np.percentile(values[:-1] if R > 1 else values, middle),
+        "the percentiles without the first draw": np.percentile(values[1:] if R > 1 else values, middle),
         "the statistic of the means, without any draws": (centre, centre),
     }
     return _others(found, np.array([low, high]), BOOTSTRAP)

@@ -18,6 +18,7 @@ T, VP = 1024, 50304
 DEEPEST = 200
 ENOUGH = 0.001  # nats that a plan may be above the best
 EXACT = 1e-6  # of the money; more is another formula
+DRAWS = 8  # of an offer
 SUMS = 12  # plans for as many sums are looked at, twice
 
 
@@ -47,6 +48,20 @@ def affordable(d, offer) -> float:
 def best(offer):
     """(loss, d, tokens) of the best plan."""
     return min((chinchilla(weights(d), affordable(d, offer)), d, affordable(d, offer)) for d in range(1, DEEPEST + 1))
+
+
+CHOICES = {  # what a function may choose d by, in place of the predicted loss: (d, tokens) -> the least of it
+    "the one with the HIGHEST predicted loss": lambda d, D: -chinchilla(weights(d), D),
+    "the one with the least loss of its layers' matrices alone, 12·d·C²: weights(d) counts all": lambda d, D: (
+        chinchilla(12 * d * (64 * d) ** 2, D)
+    ),
+    "the one with the least predicted_loss(tokens, weights): weights come first": lambda d, D: chinchilla(
+        D, weights(d)
+    ),
+    "the one with the least predicted_loss(d, tokens): weights(d) come first": lambda d, D: chinchilla(d, D),
+    "the one nearest to 20 tokens for each weight": lambda d, D: abs(D / weights(d) - 20),
+    "the one nearest to one token for each weight": lambda d, D: abs(D / weights(d) - 1),
+}
 
 
 def mistakes(d, offer) -> dict:
@@ -102,7 +117,10 @@ def demand(plan, offer, again=None):
     d, tokens = _checked(plan)
     cost = tokens * token_flops(d) / offer.speed / 3600 * offer.price
     if abs(cost / offer.dollars - 1) > EXACT:
-        raise WrongAnswer(_of_money(d, tokens, cost, offer), explained=bool(_of_another_size(d, tokens, offer)))
+        raise WrongAnswer(
+            _of_money(d, tokens, cost, offer, _for_other_sums(again)),
+            explained=bool(_of_another_size(d, tokens, offer)),
+        )
     least, depth, _ = best(offer)
     loss = chinchilla(weights(d), tokens)
     if loss > least + ENOUGH:
@@ -129,8 +147,8 @@ def _checked(plan):
     return int(d), float(tokens)
 
 
-def _of_money(d, tokens, cost, offer) -> str:
-    """Why this costs more, or less, than there is."""
+def _of_money(d, tokens, cost, offer, others=()) -> str:
+    """Why this costs more, or less, than there is. others: plans for the sums of `_sums`."""
     share = cost / offer.dollars
     amount = f"{share:.1%} of" if 0.01 < share < 10 else f"{share:.3g} times"
     text = (
@@ -143,7 +161,9 @@ def _of_money(d, tokens, cost, offer) -> str:
     elif abs(tokens * 1e9 / affordable(d, offer) - 1) < 1e-6:
         text += ".\nThese are billions: return the number of tokens itself"
     else:
-        text += _of_another_size(d, tokens, offer)
+        shares = [count / affordable(k, at) for (k, count, _), at in zip(others, _sums())]
+        same = bool(shares) and np.allclose(shares, share, rtol=1e-6, atol=0)
+        text += "; for other sums it is the same share" if same else _of_another_size(d, tokens, offer)
     return f"{text}.\n→ Where to look: {named[0][1] if named else BILL}."
 
 
@@ -158,28 +178,47 @@ def _of_another_size(d, tokens, offer) -> str:
     return f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them{index}"
 
 
-def _for_other_sums(again) -> list:
-    """[(d, tokens, best d)] of plans for sums from 1 to 10 million dollars; [] where the function does not say."""
+def telling(rng, dollars) -> Offer:
+    """Of several offers of about so many dollars, the one at which 20 tokens for each weight are worst."""
     found = []
-    for k in range(2 * SUMS if again else 0):
-        offer = Offer(10 ** (k / SUMS * 3.5), 2.5, 3e14)
+    for _ in range(DRAWS):
+        offer = Offer(dollars * rng.uniform(0.8, 1.5), rng.uniform(1.5, 4.0), rng.uniform(1e14, 5e14))
+        d = min(range(1, DEEPEST + 1), key=lambda d: abs(affordable(d, offer) / weights(d) - 20))  # noqa: B023
+        found.append((chinchilla(weights(d), affordable(d, offer)) - best(offer)[0], offer))
+    return max(found)[1]
+
+
+def _sums() -> list[Offer]:
+    return [Offer(10 ** (k / SUMS * 3.5), 2.5, 3e14) for k in range(2 * SUMS)]
+
+
+def _for_other_sums(again) -> list:
+    """[(d, tokens, best d)] of plans for sums from one dollar to five million; [] where the function does not say."""
+    found = []
+    for offer in _sums() if again else ():
         with suppress(Exception), np.errstate(all="ignore"):
             d, tokens = _checked(again(*offer))
             found.append((d, tokens, best(offer)[1]))
     return found if len(found) == 2 * SUMS else []
 
 
-def _limits(d, others) -> str:
-    """A sentence if the function never leaves a range of depths, or keeps to a law of its own; else ""."""
+def _limits(d, depth, others) -> str:
+    """A sentence if the function never leaves a range of depths, or keeps to a law of its own; else "".
+
+    d: of this plan; depth: the best.
+    """
     depths, wanted = ([each[k] for each in others] for k in (0, 2))
     if not others or depths == wanted:
         return ""
+    for words, score in CHOICES.items():
+        if depths == [min(range(1, DEEPEST + 1), key=lambda k: score(k, affordable(k, at))) for at in _sums()]:  # noqa: B023
+            return f"\nFor all of {len(others)} sums from one dollar to five million d is {words}."
     if len(set(depths)) == 1:
         return f"\nIt is d = {d} for every sum of money."
     top, bottom, ratios = max(depths), min(depths), [tokens / weights(k) for k, tokens, _ in others]
-    if depths.count(top) > 1 and top == d and max(wanted) > top:
+    if depths.count(top) > 1 and top == d < depth:
         return f"\nHowever much the money, d is never more than {top}: does your function try larger ones?"
-    if depths.count(bottom) > 1 and bottom == d and min(wanted) < bottom:
+    if depths.count(bottom) > 1 and bottom == d > depth:
         return f"\nHowever little the money, d is never less than {bottom}: does your function try smaller ones?"
     if max(ratios) < 1.5 * min(ratios):
         return (
@@ -188,8 +227,13 @@ def _limits(d, others) -> str:
         )
     if all(a >= b for a, b in zip(depths, depths[1:])):
         return "\nThe more money, the smaller your model: the best one grows."
-    step = np.gcd.reduce(np.diff(sorted({*depths})))
-    return f"\nAll d that it returns lie {step} apart: does it try those in between?" if step > 1 else ""
+    used = sorted({*depths})
+    step, between = np.gcd.reduce(np.diff(used)), {k for k in wanted if used[0] < k < used[-1]} - {*used}
+    if len(between) > 2 and (step > 1 or 2 * len(used) < len({*wanted})):
+        said = f"{', '.join(map(str, used[:-1]))} and {used[-1]}"
+        said = said if step == 1 or len(used) < 10 else f"{used[0]} or a multiple of {step} more"
+        return f"\nFor {len(others)} sums from one dollar to five million d is {said}: does it try those in between?"
+    return ""
 
 
 def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
@@ -197,5 +241,5 @@ def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
     side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
     text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
     ratio = tokens / weights(d)
-    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, others)}"
+    text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, depth, others)}"
     return f"{text}\n→ Where to look: {CHINCHILLA}."

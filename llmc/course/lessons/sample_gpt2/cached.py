@@ -44,6 +44,23 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
     "no projection": ("the reference without attproj", BLOCK),
     "no softmax": ("the reference with exp of the scores, not divided by their sum", BLOCK),
     "no wpe": ("the reference without positions", BLOCK),
+    "late residual": (
+        "the reference whose second layernorm reads what attention gives alone: add it to x before, not after",
+        BLOCK,
+    ),
+    "parallel": ("the reference whose second layernorm reads x as it was before attention: it reads the sum", BLOCK),
+    "normed residual": ("the reference that adds attention to the layernorm of x: add it to x itself", BLOCK),
+    "normed residual2": ("the reference that adds the MLP to the layernorm of x: add it to x itself", BLOCK),
+    "after": (
+        "the reference with each layernorm after its sum: both stand before attention, and before the MLP",
+        BLOCK,
+    ),
+    "ln1 of layer 0": ("the reference with the first layernorm of layer 0 in every layer: each has its own", BLOCK),
+    "ln2 of layer 0": ("the reference with the second layernorm of layer 0 in every layer: each has its own", BLOCK),
+    "lnf inside": ("the reference with the last layernorm after every layer: it comes once, after all of them", BLOCK),
+    "late gelu": ("the reference with GELU after fcproj: it stands between fc and fcproj", BLOCK),
+    "exchanged": ("the reference with keys and values exchanged in the caches", CACHE),
+    "scale t": ("the reference divided by the root of t + 1: divide by that of hs", BLOCK),
 }
 
 
@@ -108,16 +125,24 @@ def _row(W, NH, cache, t, token, bug):
     position = {"first position": 0, "next position": t + 1}.get(bug, t)
     x = W["wte"][token] + (0 if bug == "no wpe" else W["wpe"][position])  # (C,)
     for l in range(L):
-        h = x if bug == "no ln1" else layernorm(x, W["ln1w"][l], W["ln1b"][l])  # (C,)
+        first, second = (0 if bug == f"ln{k} of layer 0" else l for k in (1, 2))
+        normed = layernorm(x, W["ln1w"][first], W["ln1b"][first])  # (C,)
+        h, before = x if bug in ("no ln1", "after") else normed, x
         out = _attend(W["qkvw"][l] @ h + W["qkvb"][l], NH, cache, 0 if bug == "last cache" else l, t, bug)  # (C,)
         out = out if bug == "no projection" else W["attprojw"][l] @ out + W["attprojb"][l]
-        x = out if bug == "no residual1" else x + out
+        x = out if bug == "no residual1" else (normed if bug == "normed residual" else x) + out
+        x = layernorm(x, W["ln1w"][l], W["ln1b"][l]) if bug == "after" else x
         ln = "ln1" if bug == "ln1 again" else "ln2"
-        h = W["fcw"][l] @ (x if bug == "no ln2" else layernorm(x, W[ln + "w"][l], W[ln + "b"][l])) + W["fcb"][l]
-        h = W["fcprojw"][l] @ (h if bug == "no gelu" else gelu(h)) + W["fcprojb"][l]
-        x = h if bug == "no residual2" else x + h
+        read = {"late residual": out, "parallel": before}.get(bug, x)  # (C,)
+        normed = layernorm(read, W[ln + "w"][second], W[ln + "b"][second])  # (C,)
+        h = W["fcw"][l] @ (x if bug in ("no ln2", "after") else normed) + W["fcb"][l]
+        h = W["fcprojw"][l] @ (h if bug in ("no gelu", "late gelu") else gelu(h)) + W["fcprojb"][l]
+        h = gelu(h) if bug == "late gelu" else h
+        x = h if bug == "no residual2" else (normed if bug == "normed residual2" else x) + h
+        x = layernorm(x, W["ln2w"][l], W["ln2b"][l]) if bug == "after" else x
+        x = layernorm(x, W["lnfw"], W["lnfb"]) if bug == "lnf inside" else x
     last = (W["ln1w"][0], W["ln1b"][0]) if bug == "ln1 last" else (W["lnfw"], W["lnfb"])
-    logits = W["wte"] @ (x if bug == "no lnf" else layernorm(x, *last))  # (V,)
+    logits = W["wte"] @ (x if bug in ("no lnf", "lnf inside") else layernorm(x, *last))  # (V,)
     return np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum() if bug == "probabilities" else logits
 
 
@@ -129,7 +154,7 @@ def _attend(qkv, NH, cache, l, t, bug):
     else:
         q, k, v = qkv.reshape(3, NH, hs)
     old = cache[:, l].copy()
-    cache[:, l, :, t] = k, v
+    cache[:, l, :, t] = (v, k) if bug == "exchanged" else (k, v)
     read = old if bug == "old row" else cache[:, 0 if bug == "one cache" else l]
     own = bug != "not itself" and (bug != "only the first itself" or t == 0)
     first, last = (t if bug == "only itself" else 0), t + own
@@ -138,7 +163,7 @@ def _attend(qkv, NH, cache, l, t, bug):
     values = keys if bug == "keys twice" else values
     if bug == "one head":
         q, keys, values = q.reshape(1, -1), *(a.transpose(1, 0, 2).reshape(1, last - first, -1) for a in (keys, values))
-    scale = {"no scale": 1.0, "scale C": np.sqrt(NH * hs)}.get(bug, np.sqrt(q.shape[-1]))
+    scale = {"no scale": 1.0, "scale C": np.sqrt(NH * hs), "scale t": np.sqrt(t + 1)}.get(bug, np.sqrt(q.shape[-1]))
     scores = np.einsum("hd,hnd->hn", q, keys) / scale  # (NH, n)
     p = np.exp(scores if bug == "no softmax" else scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
     p = np.exp(scores - scores.max()) if bug == "one softmax" else p

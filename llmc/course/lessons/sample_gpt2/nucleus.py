@@ -90,6 +90,10 @@ def mistakes(p, share) -> dict:
     without_last = np.zeros(p.size, bool)
     without_last[np.argsort(p, kind="stable")[::-1][:n]] = True
     by_id = np.cumsum(p)
+    at = int(np.argmax(by_id >= share))  # where the sum in the order of the ids reaches the share
+    up = np.sort(p)  # (V,)
+    values = np.unique(p)[::-1]  # of those that are equal one alone
+    value = values[int(np.argmax(np.cumsum(values) >= share))]
     wrong = {
         "the reference without the candidate that crosses the share, and without ties: both stay": _scaled(
             p, without_last
@@ -100,6 +104,23 @@ def mistakes(p, share) -> dict:
         "the candidates in the order of their ids, up to the one that crosses the share: sort them first": (
             _scaled(p, by_id - p < share)
         ),
+        "the candidates at least as probable as the one at which the sum in the order of ids reaches the share: sort "
+        "them first": _scaled(p, p >= p[at]),
+        "the candidates at least as probable as the one whose ID is the place in the ranking: look that place up in "
+        "the ranking": _scaled(p, p >= p[n]),
+        "the candidates at least as probable as the one at that place among the LEAST probable ones: the place is one "
+        "in the ranking": _scaled(p, p >= up[n]),
+        "the reference for 1 - share (does the sum begin with the LEAST probable one, or is it compared with 1 - "
+        "share?): the most probable ones stay, until they hold the share": _scaled(p, kept(p, 1 - share)),
+        "the reference scaled by the sum up to the candidate that crosses the share: those tied with it count, too": (
+            np.where(right, p, 0.0) / held[n]
+        ),
+        "the reference with equal probabilities added only once: each candidate counts": _scaled(p, p >= value),
+        "the reference with 1 for the largest probability: divide by the sum": np.where(right, p, 0.0) / p.max(),
+        "the reference with what is cut off given to all that stay in equal parts: divide by the sum": np.where(
+            right, p + p[~right].sum() / right.sum(), 0.0
+        ),
+        "the same probability for all that stay: divide p by its sum over them": right / right.sum(),
         "the reference without ties: of candidates as probable as the last one kept, only those with the smallest ids "
         "stay": _scaled(p, first),
         "the reference without ties: of candidates as probable as the last one kept, only those with the largest ids "
@@ -168,9 +189,9 @@ def _because(p, mine, right, share) -> str:
             f".\nIt keeps one of {p[mine].min():.4g}, and not one of {p[~mine].max():.4g}: the most probable ones stay"
         )
     if p[mine].sum() < share:
-        return ".\nTogether they do not reach the share: the candidate with which the sum reaches it stays, too"
+        return ".\nTogether they do not reach the share"
     if lost.any() and (p[lost] == edge).all():
         return f".\nWhat is lost is as probable as the last one kept, {edge:.4g}: those that are tied with it stay, too"
     if not lost.any():
-        return ".\nThe share is reached with fewer: stop at the candidate with which the sum reaches it, and those tied"
+        return ".\nThe share is reached with fewer of them"
     return ""

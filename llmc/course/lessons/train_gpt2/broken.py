@@ -59,6 +59,7 @@ def explain(tried, function):
         f"{_named(run)}, and your answer is {answer!r}.",
         *shown,
         *_pattern(tried, wrong),
+        _of_rates(run),
         f"→ Where to look: {SICK}, and {LOGS}",
         "",
     ]
@@ -97,6 +98,19 @@ def _pattern(tried, wrong):
             yield f"All other kinds are right; {kind!r} never is."
     elif all(answer is None for _, answer in wrong):
         yield "All the wrong answers are None: these runs were taken for healthy ones."
+
+
+def _of_rates(run) -> str:
+    """What the learning rates of a run are beside those of the healthy one, as its log has them."""
+    rates, good = (log.rows[:, 1].round(6) for log in (run, runs()[0]))
+    if np.array_equal(rates, good):
+        return "Its learning rates are those of the healthy log, in every step."
+    if np.array_equal(rates[:40], good[:40]):
+        return "Its learning rates are those of the healthy log in the first 40 steps, and others after them."
+    factors, top = rates[1:300] / good[1:300], int(rates.argmax())
+    if np.allclose(factors, factors[0], rtol=0.05):
+        return f"All of its learning rates, from the first on, are {factors.mean():.2g} times those of the healthy log."
+    return f"Its highest learning rate is that of step {top}; in the healthy log it is that of step {good.argmax()}."
 
 
 def _measured(run):

@@ -60,9 +60,13 @@ def _said(given, wanted, lines, frame, right):
             f"The condition that would answer {right!r}, {before[0].quoted}, does not hold for this log"
             f"{f': {numbers}' if numbers else ''}. Which row of the table below tells such a log from a healthy one?"
         )
-    elif given and right is None:
+    elif given:
         numbers = _numbers(given.test, frame)
-        yield f"The condition of {given.quoted}, holds for this healthy log{f': {numbers}' if numbers else ''}."
+        which = "healthy log" if right is None else "log"
+        yield (
+            f"The condition of {given.quoted}, holds for this {which}{f': {numbers}' if numbers else ''}, and answers "
+            f"{given.answer!r}."
+        )
 
 
 def _watched(function, arguments):

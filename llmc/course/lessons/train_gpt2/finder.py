@@ -68,11 +68,30 @@ def rate_mistakes(lowest, highest, steps) -> dict:
         "rates whose first one is already a factor above lowest": lowest * (highest / lowest) ** ((k + 1) / steps),
         "the reference in reverse: begin with lowest": grown(lowest, highest, steps)[::-1],
         "the lowest rate in every step: the rate must grow": np.full(steps, lowest),
+        "rates from 10**ln(lowest) on: np.logspace takes powers of 10, so give it np.log10 of both ends": (
+            _powers(10.0, np.log(lowest), np.log(highest), steps)
+        ),
+        "rates from e**log10(lowest) on: the logarithm and the power need the same base": (
+            _powers(np.e, np.log10(lowest), np.log10(highest), steps)
+        ),
+        "rates from 10**lowest on: np.logspace takes powers of 10, so give it np.log10 of both ends": (
+            _powers(10.0, lowest, highest, steps)
+        ),
+        "rates from e**lowest on: lowest is the first rate itself": _powers(np.e, lowest, highest, steps),
+        "rates whose logarithms keep growing by more: each is the factor above the one before": (
+            lowest * (highest / lowest) ** ((k / (steps - 1)) ** 2)
+        ),
         "rates that double from step to step: the factor depends on highest and steps": lowest * 2.0**k,
         "rates that are ten times as large from step to step: the factor depends on highest and steps": lowest
         * 10.0**k,
     }
     return {said: (array, FINDER) for said, array in wrong.items()}
+
+
+def _powers(base, first, last, steps):
+    """(steps,) base to the power of numbers from first to last; inf where that overflows."""
+    with np.errstate(over="ignore"):
+        return base ** np.linspace(first, last, steps)
 
 
 def standing_still(run, rates):
@@ -94,6 +113,12 @@ def smooth_mistakes(losses, still) -> dict:
     with np.errstate(all="ignore"):
         early = [raw / (1 - BETA**at) for at in (np.maximum(k, 1), k)]  # step 0 left out, or divided by 0
     early.append(np.append(raw[:1], early[0][1:]))  # or left as it is
+    kept, again, mixed = 0.0, [], [losses[0]]
+    for at, loss in enumerate(losses):
+        kept = (BETA * kept + (1 - BETA) * loss) / (1 - BETA ** (at + 1))
+        again.append(kept)
+    for one, loss in zip(losses, losses[1:]):
+        mixed.append(BETA * one + (1 - BETA) * loss)
     wrong = {
         "the losses themselves: smooth them": losses,
         "the reference without the correction: divide by 1 - 0.9**(k + 1), because s began at 0": smooth(
@@ -111,6 +136,20 @@ def smooth_mistakes(losses, still) -> dict:
         "the reference with 0.1 for what is kept and 0.9 for what is new, and the correction of the right one": (
             smooth(losses, 0.1, corrected=False) / (1 - BETA ** (k + 1))
         ),
+        "the reference with the corrected value kept in s: the next step goes on from the uncorrected one": (
+            np.array(again)
+        ),
+        "0.9 times the loss before + 0.1 times the new one: s keeps all losses so far": np.array(mixed),
+        "ten times the uncorrected mean: is 0.1 missing before the new loss, or is it divided by 1 - 0.9 where "
+        "1 - 0.9**(k + 1) should stand?": raw / (1 - BETA),
+        "the reference without the factor 0.1 before the new loss, corrected": (
+            raw / (1 - BETA) / (1 - BETA ** (k + 1))
+        ),
+        "the reference times 1 - 0.9**(k + 1): divide by it": raw * (1 - BETA ** (k + 1)),
+        "the reference with 0.1**(k + 1) in the correction: what is left of the 0 at the start is 0.9**(k + 1)": (
+            raw / (1 - (1 - BETA) ** (k + 1))
+        ),
+        "the reference divided by 0.9**(k + 1): the correction is 1 - 0.9**(k + 1)": raw / BETA ** (k + 1),
         "the least smoothed loss so far: return each step's own": np.minimum.accumulate(smooth(losses)),
     }
     said = "the reference with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses"
@@ -123,7 +162,7 @@ def best_mistakes(test) -> dict:
     """Known wrong recommendations."""
     rates, losses, smoothed, best = test
     k = int(np.argmin(smoothed))
-    steepest = int(np.argmin(np.diff(smoothed)))
+    steepest, slope = int(np.argmin(np.diff(smoothed))), int(np.argmin(np.gradient(smoothed)))
     wrong = {
         "the rate of the least smoothed loss itself, where the loss is about to rise: take a tenth of it": 10 * best,
         "a tenth of the rate of the least single loss: take the smoothed losses": rates[int(np.argmin(losses))] / 10,
@@ -136,19 +175,47 @@ def best_mistakes(test) -> dict:
             rates[steepest]
         ),
         "the rate after that at which the smoothed loss falls most in one step": rates[steepest + 1],
+        "a tenth of the rate at which the smoothed loss falls most in one step: take that of the least": (
+            rates[steepest] / 10
+        ),
+        "a tenth of the rate after that at which the smoothed loss falls most in one step: take that of the least": (
+            rates[steepest + 1] / 10
+        ),
+        "the rate at which the smoothed loss falls most steeply: the task asks for a tenth of that of the least": (
+            rates[slope]
+        ),
+        "a tenth of the rate at which the smoothed loss falls most steeply: take that of the least": rates[slope] / 10,
         "the least smoothed loss: return a tenth of its RATE": smoothed[k],
         "a tenth of the least smoothed loss: return a tenth of its RATE": smoothed[k] / 10,
         "the number of the step with the least smoothed loss: return a tenth of its rate": float(k),
         "the rate of a tenth of that step's number: a tenth of the rate itself": rates[k // 10],
-        "the rate ten steps before that of the least smoothed loss: take a tenth of its rate": rates[k - 10],
+        "the rate ten steps before that of the least smoothed loss: take a tenth of its rate": rates[max(k - 10, 0)],
         "a tenth of the rate one step later": rates[min(k + 1, len(rates) - 1)] / 10,
         "a tenth of the rate one step earlier": rates[max(k - 1, 0)] / 10,
     }
     return {said: (np.float64(number), FINDER) for said, number in wrong.items()}
 
 
-def explain_form(found, made):
-    """What is wrong with the form of what was returned, as a sentence; None when nothing is. made: steps of the run."""
+def of_which_step(best, test):
+    """A sentence on the step whose rate was recommended, or a tenth of it; None if it is that of no step."""
+    rates, _, smoothed, right = test
+    least = int(np.argmin(smoothed))
+    for what, factor in (("the rate", 1.0), ("a tenth of the rate", 0.1)):
+        at = np.flatnonzero(np.isclose(factor * rates, best, rtol=1e-9, atol=0))
+        if at.size:
+            k = int(at[0])
+            where = f"{what} of step {k}, where the smoothed loss is {smoothed[k]:.4g}"
+            best_is = f"it is least in step {least}, with {smoothed[least]:.4g}: a tenth of that step's rate is right"
+            return f"You recommend {where}; {best_is}"
+    return None
+
+
+def explain_form(found, asked):
+    """What is wrong with the form of what was returned, as a sentence; None when nothing is.
+
+    asked: the rates of the run's steps; none where a copy of it was stepped, of which the check sees nothing.
+    """
+    made = len(asked)
     if found is None:
         return "nothing was returned; is a `return` missing?"
     if not isinstance(found, tuple | list) or len(found) != 3:
@@ -156,81 +223,14 @@ def explain_form(found, made):
     for name, part in zip(("rates", "smoothed"), found):
         if not isinstance(part, np.ndarray) or part.ndim != 1:
             return f"{name} must be an array (n,), one number for each step that was made, not {describe(part)}"
-        if len(part) != made:
+        times = made // max(1, len(part))
+        if times > 1 and made == times * len(part) and (np.repeat(asked[::times], times) == asked).all():
+            return f"run.step was called {times} times with each rate: make one step of it, and use the loss it returns"
+        if made and len(part) != made:
             return f"{name} has {len(part)} numbers, and the run made {made} steps: return one for each of them"
-    return None
-
-
-def explain_steps(asked, test, run, lowest, highest, steps):
-    """What is wrong with the number of steps that were made, as a sentence; None when nothing is.
-
-    asked: the rates that the run was stepped with, which are right as far as they go · test: the right Test · run: a
-    copy of the run as it was, to see what else would have ended there.
-    """
-    n, right = len(asked), len(test.rates)
-    if n == right:
-        return None
-    whole = tested(run, lowest, highest, steps, grown(lowest, highest, steps))
-    single = whole.losses > np.minimum.accumulate(whole.losses) + MARGIN
-    beside = whole.losses > np.minimum.accumulate(whole.smoothed) + MARGIN
-    first = whole.smoothed > whole.smoothed[0] + MARGIN
-    ends = {
-        "it went on to the last rate, though the smoothed loss was more than 1 nat above its least": {steps},
-        "it ended before the step that goes over, which counts: the test ends after it": {right - 1},
-        "it ended where a single loss is 1 nat above the least so far; compare smoothed ones": (
-            {_first(single, steps), _first(beside, steps)}
-        ),
-        "it ended where the smoothed loss is 1 nat above the FIRST one; compare with the least so far": (
-            {_first(first, steps)}
-        ),
-        "it ended where the smoothed loss rises for the first time; noise does that too, so allow 1 nat": (
-            {_first(np.diff(whole.smoothed, prepend=np.inf) > 0, steps)}
-        ),
-        "it ended where the smoothed loss is 1 nat above that of the step before; compare with the least so far": (
-            {_first(np.diff(whole.smoothed, prepend=np.inf) > MARGIN, steps)}
-        ),
-        "it ended where a single loss is 1 nat above that of the step before; compare smoothed ones, with the least": (
-            {_first(np.diff(whole.losses, prepend=np.inf) > MARGIN, steps)}
-        ),
-        "it ended where the smoothed loss is 10% above the least so far: the limit is 1 nat": (
-            {_first(whole.smoothed > 1.1 * np.minimum.accumulate(whole.smoothed), steps)}
-        ),
-        "it ended where the smoothed loss is a tenth of a nat above the least so far: the limit is 1 nat": (
-            {_first(whole.smoothed > np.minimum.accumulate(whole.smoothed) + 0.1, steps)}
-        ),
-        "it ended where the uncorrected mean is 1 nat above its least, which is near 0 at the start": (
-            {_first(_over(smooth(whole.losses, corrected=False)), steps)}
-        ),
-    }
-    said = [words for words, where in ends.items() if n in where]
-    why = f": {said[0]}" if len(said) == 1 else ""
-    made = f"the test made {n} of at most {steps} steps, and should have ended after {right}{why}"
-    return f"{made}.\n→ Where to look: {FINDER}"
-
-
-def _over(smoothed):
-    return smoothed > np.minimum.accumulate(smoothed) + MARGIN
-
-
-def _first(over, steps) -> int:
-    return int(np.argmax(over)) + 1 if over.any() else steps
-
-
-def explain_state(run, before, fresh):
-    """What is wrong with the state in which a run was left, as a sentence; None when nothing is.
-
-    run: W and count as they are. before: (W, count) as they were. fresh: a run as it was before, which is changed.
-    """
-    W, count = before
-    changed = not np.array_equal(run.W, W)
-    if changed and run.count != count:
-        return "the run was not left as it was: take its state before the first step, and restore it after the last"
-    if changed:
-        for rate in run.asked:
-            fresh.step(rate)
-        where = "the run's weights are not as they were, though its place in the text is"
-        kept = "they are those after the last step. A step changes the array run.W itself: keep a copy of it, as"
-        return f"{where}: {kept} run.state() does, and put that back" if np.array_equal(run.W, fresh.W) else where
-    if run.count != count:
-        return "the run's weights are as they were, but not its place in the text: restore the whole state"
+    rates, smoothed, _ = found
+    if len(rates) != len(smoothed):
+        return f"rates has {len(rates)} numbers, and smoothed has {len(smoothed)}: return one of each for every step"
+    if not made and len(np.unique(smoothed)) < 2:
+        return "no step was made: run.step(rate) is what tells good rates from bad ones"
     return None
