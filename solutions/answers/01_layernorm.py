@@ -519,6 +519,18 @@ def backward_with_the_square_of_rstd(dout, x, w, mean, rstd):
     return dx, (dout * xc * r).sum((0, 1)), dout.sum((0, 1))
 
 
+@wrong("layernorm_backward", says="1 / the standard deviation of x, without eps, in place of rstd")
+def backward_without_eps(dout, x, w, mean, rstd):
+    sigma = x.std(axis=-1, keepdims=True)  # (B, T, 1)
+    norm = (x - mean[..., None]) / sigma
+    db = dout.sum(axis=(0, 1))
+    dw = (dout * norm).sum(axis=(0, 1))
+    g = dout * w
+    inner = g - g.mean(axis=-1, keepdims=True)
+    inner = inner - norm * np.mean(g * norm, axis=-1, keepdims=True)
+    return inner / sigma, dw, db
+
+
 # ------------------------------------------------------------------------------- 3 layernorm_backward_accumulate
 
 

@@ -277,21 +277,27 @@ def _projected(dnorm, norm, rstd):
     }
 
 
-def nearly_right(dout, x, w) -> dict:
-    """Wrong dx and dw that differ from the right ones only because of eps: the variance of norm is not quite 1."""
+def nearly_right(dout, x, w, again=False) -> dict:
+    """Wrong dx and dw that differ from the right ones only because of eps: the variance of norm is not quite 1.
+
+    again: norm is given, in effect, and may be normalised once more; else x is.
+    """
     dout, x, w = (np.asarray(array, np.float64) for array in (dout, x, w))
     norm, rstd = normalised(x)  # (B, T, C), (B, T, 1)
     dnorm, rows = dout * w, tuple(range(x.ndim - 1))
     wrong = {"dx": {}, "dw": {}}
-    for eps, words in ((0, ""), (EPS, ", with eps")):
-        again = norm / np.sqrt(np.square(norm).mean(-1, keepdims=True) + eps)  # (B, T, C)
-        text = f"the reference with norm normalised once more{words}, which changes it a little, because of eps"
-        wrong["dx"][text] = (_dx(dnorm, again, rstd), FORMULA)
-        wrong["dw"][text] = ((dout * again).sum(axis=rows), PARAMETERS)
-    mean, square = dnorm.mean(-1, keepdims=True), np.square(norm).sum(-1, keepdims=True)  # (B, T, 1)
+    square = np.square(norm).mean(-1, keepdims=True)  # (B, T, 1)   nearly 1
+    if again:
+        text = "the reference with norm normalised once more{}, which changes it a little, because of eps"
+        spreads = {text.format(""): np.sqrt(square), text.format(", with eps"): np.sqrt(square + EPS)}
+    else:
+        spreads = {"the reference with 1 / the standard deviation of x, without eps, in place of rstd": np.sqrt(square)}
+    for text, spread in spreads.items():
+        wrong["dx"][text] = (_dx(dnorm, norm / spread, rstd if again else rstd / spread), FORMULA)
+        wrong["dw"][text] = ((dout * norm / spread).sum(axis=rows), PARAMETERS)
+    mean, both = dnorm.mean(-1, keepdims=True), (dnorm * norm).mean(-1, keepdims=True)  # (B, T, 1)
     text = "the reference with sum(dnorm · norm) divided by sum(norm²), which is not quite C, because of eps"
-    by_square = norm * (dnorm * norm).sum(-1, keepdims=True) / square  # (B, T, C)
-    wrong["dx"][text] = ((dnorm - mean - by_square) * rstd, FORMULA)
+    wrong["dx"][text] = ((dnorm - mean - norm * both / square) * rstd, FORMULA)
     return wrong
 
 
