@@ -103,9 +103,12 @@ def _single(tree, more, also=()) -> list[Mistake]:
 def _explodes(place, new) -> bool:
     """Would it take for ever inside a single operation, where no deadline reaches?
 
-    `N**N` for `N**2`, with integers in the millions; a list appended to itself, which NumPy would unfold to its end.
+    `N**N` for `N**2`, with integers in the millions; a list appended to itself, which NumPy would unfold to its end;
+    `x.shape * n`, n shapes one behind the other.
     """
     owner = place.owner
+    if isinstance(new, ast.BinOp) and "shape" in (getattr(new.left, "attr", ""), getattr(new.right, "attr", "")):
+        return True
     if not isinstance(new, ast.Name):
         return False
     if isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Pow):
