@@ -422,7 +422,7 @@ def _norm_of(grads):
     return float(np.sqrt(sum(np.sum(g**2) for g in grads)))
 
 
-@wrong("clip_by_global_norm", says="with `_norm_of(grads)` computed once, before the loop over `g`")
+@wrong("clip_by_global_norm", says="the norm taken again after the arrays before it were scaled")
 def clip_computes_the_norm_in_every_turn(grads, max_norm):
     norm = _norm_of(grads)
     for g in grads:
@@ -1315,15 +1315,3 @@ def adamw_with_a_look_ahead(params, grads, m, v, lr, beta1, beta2, eps, weight_d
     mh = beta1 * m / (1 - beta1 ** (t + 1)) + (1 - beta1) * grads / (1 - beta1**t)
     params *= 1 - lr * weight_decay
     params -= lr * mh / (np.sqrt(v / (1 - beta2**t)) + eps)
-
-
-@wrong("clip_by_global_norm", says="the norm taken again after the arrays before it were scaled")
-def clip_by_a_norm_that_shrinks(grads, max_norm):
-    def total():
-        return float(np.sqrt(sum(float((g * g).sum()) for g in grads)))
-
-    first = total()
-    if first > max_norm:
-        for g in grads:
-            g *= max_norm / (total() + 1e-6)
-    return first
