@@ -585,6 +585,24 @@ def warp_without_the_last_row(code):
     return replaced(code, "row >= N", "row >= N - 1")
 
 
+@wrong("warp_softmax", says="plus the maxima of the lanes: the sum begins at 0 in each lane")
+def softmax_with_one_variable_for_both(code):
+    text = """
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= N) return;
+    x += (size_t)row * C;
+    out += (size_t)row * C;
+    float v = -3.4e38f;
+    for (int c = lane; c < C; c += 32) v = fmaxf(v, x[c]);
+    float top = v;
+    for (int gap = 16; gap > 0; gap /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, gap));
+    for (int c = lane; c < C; c += 32) v += expf(x[c] - top);
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
+    for (int c = lane; c < C; c += 32) out[c] = expf(x[c] - top) / v;
+"""
+    return holes(code, text)
+
+
 @wrong("warp_softmax", says="NaN or infinite")
 def softmax_with_the_maximum_of_the_first_row(code):  # whose rows have maxima that are far apart
     return replaced(code, "top = fmaxf(top, x[c]);", "top = fmaxf(top, x[c - row * C]);")
@@ -893,6 +911,11 @@ def fused_with_a_w_for_each_row(code):
 def fused_with_blocks_of_four_rows(code):
     row = "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32,"
     return replaced(code, row, "int row = blockIdx.x * 4 + threadIdx.x / 32,")
+
+
+@wrong("fused_layernorm", says="the result of squares with the mean not subtracted from .x")
+def fused_with_one_square_of_the_number_itself(code):
+    return replaced(code, "squares += (u.x - m) * (u.x - m)", "squares += u.x * u.x")
 
 
 @wrong("fused_layernorm", says="the squares of x1 around the mean of the sum: keep x1 + x2 for the second loop")

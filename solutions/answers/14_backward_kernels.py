@@ -421,6 +421,12 @@ def partials_that_grow_in_place(code):
     )
 
 
+@wrong("layernorm_partials", says="and of dout · rstd: rstd belongs to norm, and db is the sum of dout")
+def partials_with_rstd_in_dout(code):
+    code = replaced(code, "float d = dout[(size_t)n * C + c];", "float d = dout[(size_t)n * C + c] * rstd[n];")
+    return replaced(code, "- mean[n]) * rstd[n];", "- mean[n]);")
+
+
 @wrong("layernorm_partials", says="dw is the first of each chunk")
 def partials_swapped(code):
     return replaced(code, "= dw;", "= db_;", "= db;", "= dw;").replace("= db_;", "= db;")

@@ -257,6 +257,11 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
         "the sums of dout · w · norm and of dout: w belongs to dx, and dw is the sum of dout · norm": (d * w * norm, d),
         "the sums of dout · norm and of dout · w: w belongs to dx, and db is the sum of dout": (d * norm, d * w),
         "dout alone in both sums: norm is missing in dw": (d, d),
+        "the sums of dout · norm and of dout · rstd: rstd belongs to norm, and db is the sum of dout": (
+            d * norm,
+            d * rstd,
+        ),
+        "the sums of dout · norm and of norm: db is the sum of dout": (d * norm, norm),
         "the reference with dout read as if it were (C, N): number c of row n is at n * C + c": (
             d.reshape(-1, len(d)).T * norm,
             d.reshape(-1, len(d)).T,

@@ -193,6 +193,8 @@ def fused(x1, x2, w, b, outputs) -> dict:
                 _rstd((w_k * centred).sum(axis=1), x1),
                 CACHED,
             )
+        uncentred = np.where(mine, total**2, centred).sum(axis=1)  # (N,)
+        known["rstd"][f"the result of squares with the mean not subtracted from .{slot}"] = _rstd(uncentred, x1), CACHED
     for name, part in (("x1", x1), ("x2", x2)):
         apart = ((part - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
         words = f"the result with the squares of {name} around the mean of the sum: keep x1 + x2 for the second loop"

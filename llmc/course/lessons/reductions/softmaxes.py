@@ -80,6 +80,10 @@ def _by_lanes(x64) -> dict:
         | _shuffled_tops(x64, top)
         | {
             "exp(x - max) divided by the sum over the first 32 numbers of the row": (e / first_turn, WARP),
+            "exp(x - max) divided by its sum plus the maxima of the lanes: the sum begins at 0 in each lane": (
+                e / (total + top.sum(axis=1, keepdims=True)),
+                WARP,
+            ),
             f"{OF_LANES}: the maximum must be that of the row, and sums are rescaled before they are added": (
                 own_top / own.sum(axis=1, keepdims=True),
                 SHUFFLE,
