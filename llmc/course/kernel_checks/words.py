@@ -84,7 +84,8 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
         lines.append(given)
     elif ";" not in where.get(first.kind, "") or not (unfilled or _one_place_for_two(report)):  # else the check's words
         lines += [_advice(report, first, rest[-1], not others and not compared, again)] if rest else []
-        lines += [said for said in [called_in(report.raw.code, first.line, first.calls)] if said and outside]
+        called_from = called_in(report.raw.code, first.line, first.calls) if outside and first.calls else ""
+        lines += [called_from] if called_from else []
     names = [name for name in dict.fromkeys(map(head, others)) if name != head(first)]
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
