@@ -631,3 +631,20 @@ def find_with_two_steps_of_each(run, lowest, highest, steps):
             break
     run.restore(state)
     return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("broken_setting", says="does not occur in your function: which condition would answer it?")
+def broken_with_a_setting_left_out(log, healthy):
+    found, answer = _broken(columns, log, healthy), None
+    for name in ("learning_rate", "warmup", "schedule", "batch_size", "weight_decay"):
+        answer = name if found == name else answer
+    return answer
+
+
+@wrong("broken_setting", says=", and answers 'weight_decay'.")
+def broken_notes_every_later_start(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    answer = _broken(columns, log, healthy)
+    if run["lr"].argmax() > ok["lr"].argmax() + 100:
+        answer = "weight_decay"
+    return answer

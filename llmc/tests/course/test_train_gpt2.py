@@ -135,6 +135,16 @@ def _asks_in_the_wrong_order(log, healthy):
     return None
 
 
+def _notes_in_the_wrong_order(log, healthy):
+    answer = None
+    if log > 1:
+        answer = "warmup"
+    elif log > 2:
+        answer = "schedule"
+    return answer
+
+
+@pytest.mark.parametrize("function", [_asks_in_the_wrong_order, _notes_in_the_wrong_order])
 @pytest.mark.parametrize(
     "log, right, words",
     [
@@ -145,8 +155,9 @@ def _asks_in_the_wrong_order(log, healthy):
         (0, None, "^$"),
     ],
 )
-def test_conditions_that_answered(log, right, words):
-    assert re.search(words, "".join(conditions.told(_asks_in_the_wrong_order, (log, ""), right)))
+def test_conditions_that_answered(function, log, right, words):
+    said = conditions.told(function, (log, ""), right, {function(log, "")})
+    assert re.search(words, "".join(said))
 
 
 def test_learning_rates_of_a_log_are_measured():

@@ -54,7 +54,7 @@ def explain(tried, function):
     if not wrong:
         return
     run, answer = wrong[0]
-    shown = told(function, (run.log, healthy()), run.setting)
+    shown = told(function, (run.log, healthy()), run.setting, {answer for _, answer in tried})
     lines = [
         f"{_named(run)}, and your answer is {answer!r}.",
         *shown,
@@ -80,11 +80,9 @@ def _pattern(tried, wrong):
         return
     kinds = {run.setting for run, _ in wrong}
     if kinds == {None}:
-        never = "" if None in answers else " Your function never answers None: what is left when nothing is wrong?"
-        yield (
-            "Only healthy runs are wrong: another seed gives other batches, so no two healthy logs have the same "
-            f"losses. Allow for the noise.{never}"
-        )
+        noise = "another seed gives other batches, so no two healthy logs have the same losses. Allow for the noise"
+        never = "your function never answers None. What is left when nothing is wrong?"
+        yield f"Only healthy runs are wrong: {f'{noise}.' if None in answers else never}"
     elif len(kinds) == 1:
         (kind,) = kinds
         values = {run.value for run, _ in wrong}

@@ -1,6 +1,7 @@
 """Lesson 22: which condition of a learner's function gave a wrong answer, and which one should have held.
 
-The function runs once more and is watched. Conditions are `if …: return "warmup"`; of others nothing is said.
+The function runs once more and is watched. Conditions are `if …: return "warmup"` and `if …: answer = "warmup"`; of
+others nothing is said.
 """
 
 import ast
@@ -19,12 +20,13 @@ LONGEST = 100  # characters of a condition that is quoted
 
 
 class Asked(NamedTuple):
-    """`if test: return answer`, from line to last of the function's cell."""
+    """`if test: return answer`, from line to last of the function's cell; or `answer = …`."""
 
     line: int
     last: int
     test: ast.expr
     answer: str | None
+    assigned: bool  # to a name, which is returned later
 
     @property
     def quoted(self) -> str:
@@ -33,14 +35,20 @@ class Asked(NamedTuple):
         return f"line {self.line}, `{text}`"
 
 
-def told(function, arguments, right) -> list[str]:
-    """Sentences on why the function's answer to these arguments is not `right`; [] where nothing can be said."""
+def told(function, arguments, right, answers) -> list[str]:
+    """Sentences on why the function's answer to these arguments is not `right`; [] where nothing can be said.
+
+    answers: those that it gave to other arguments, too.
+    """
     with suppress(Exception):  # whatever a learner's function does
-        lines, frame = _watched(function, arguments)
+        lines, frame, answer = _watched(function, arguments)
         asked = _conditions(function)
-        given = next((each for each in asked if each.line <= lines[-1] <= each.last), None)
+        text = ast.unparse(_tree(function)[0])
+        answered = [each for each in asked if each.answer == answer and _holds(each, frame)]
+        given = [each for line in lines for each in answered if each.last == line]
+        given = given[-1] if given and (asked[-1].assigned or given[-1].last == lines[-1]) else None
         wanted = [each for each in asked if each.answer == right]
-        if asked and isinstance(right, str) and repr(right) not in ast.unparse(_tree(function)[0]):
+        if isinstance(right, str) and repr(right) not in text and right not in answers:
             return [f"{right!r} does not occur in your function: which condition would answer it?"]
         return list(_said(given, wanted, lines, frame, right))
     return []
@@ -70,7 +78,7 @@ def _said(given, wanted, lines, frame, right):
 
 
 def _watched(function, arguments):
-    """(lines that ran, of the function itself, (globals, locals) when it returned)."""
+    """(lines that ran, of the function itself, (globals, locals) when it returned, what it returned)."""
     lines, kept, code = [], [], function.__code__
 
     def inside(frame, event, value):
@@ -81,8 +89,8 @@ def _watched(function, arguments):
         return inside
 
     with _tracing(lambda frame, event, value: inside if frame.f_code is code else None):
-        function(*arguments)
-    return lines, kept[0]
+        answer = function(*arguments)
+    return lines, kept[0], answer
 
 
 @contextmanager
@@ -102,9 +110,9 @@ def _conditions(function) -> list[Asked]:
     (tree, first), found = _tree(function), []
     for node in ast.walk(tree):
         answer = node.body[0] if isinstance(node, ast.If) else None
-        if isinstance(answer, ast.Return) and isinstance(answer.value, ast.Constant):
-            last = answer.end_lineno
-            found.append(Asked(node.lineno + first - 1, last + first - 1, node.test, answer.value.value))
+        if isinstance(answer, ast.Return | ast.Assign) and isinstance(answer.value, ast.Constant):
+            lines, assigned = (node.lineno + first - 1, answer.lineno + first - 1), isinstance(answer, ast.Assign)
+            found.append(Asked(*lines, node.test, answer.value.value, assigned))
     return sorted(found, key=lambda each: each.line)
 
 

@@ -139,6 +139,9 @@ def smooth_mistakes(losses, still) -> dict:
         "the reference with the corrected value kept in s: the next step goes on from the uncorrected one": (
             np.array(again)
         ),
+        "the reference with the weights in reverse: the newest loss has the largest one": (
+            np.cumsum(BETA**k * losses) / np.cumsum(BETA**k)
+        ),
         "0.9 times the loss before + 0.1 times the new one: s keeps all losses so far": np.array(mixed),
         "ten times the uncorrected mean: is 0.1 missing before the new loss, or is it divided by 1 - 0.9 where "
         "1 - 0.9**(k + 1) should stand?": raw / (1 - BETA),
