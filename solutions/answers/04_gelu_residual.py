@@ -874,12 +874,12 @@ def fast_in_half_precision(out, x):
     out[...] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))
 
 
-@wrong("fast_gelu_forward", says="With `x * x * x` in place of `x ** 3` it takes")
+@wrong("fast_gelu_forward", says="with `x * x * x` in its place it is ")
 def fast_in_one_line_with_a_power(out, x):
     out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
 
 
-@wrong("fast_gelu_forward", says="With `np.multiply(x * x, x, out=out)` in place of `np.power(x, 3, out=out)` it takes")
+@wrong("fast_gelu_forward", says="`np.power(x, 3, out=out)` takes ")
 def fast_with_a_power_in_place(out, x):
     np.power(x, 3, out=out)
     out *= 0.044715

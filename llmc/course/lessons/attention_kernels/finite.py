@@ -20,9 +20,22 @@ def attention(name, got, queries):
     refuse(name, got, NOT_FINITE, lambda: _without_a_key(name, got, queries), lambda: told(name, 0, _of_keys(got)))
 
 
-def merged(name, got):
-    """WrongAnswer unless out (rows, hs) of merge_parts is finite."""
+def merged(name, got, known):
+    """WrongAnswer unless out (rows, hs) of merge_parts is finite, or as one of the known mistakes has it."""
+    with np.errstate(all="ignore"):
+        if any(_alike(make(), got) for make, _ in known.values()):
+            return
     refuse(name, got, EMPTY_PART, lambda: _of_parts(name), known="has numbers that are not finite")
+
+
+def _alike(array, got) -> bool:
+    """Are both finite in the same places, in some, and close there?"""
+    finite = np.isfinite(got)
+    return (
+        finite.any()
+        and np.array_equal(np.isfinite(array), finite)
+        and np.allclose(array[finite], got[finite], rtol=1e-3, atol=1e-5)
+    )
 
 
 def _of_scores(p):
