@@ -877,7 +877,7 @@ def fast_compiled(dx, dout, x):
     _compiled(dx, dout, x)
 
 
-@wrong("fast_gelu_backward", says="the goal is at least 1.25 times as fast")
+@wrong("fast_gelu_backward", says="the goal is at least 1.25 times as fast. Your function's temporary arrays take")
 def fast_is_no_faster(dx, dout, x):
     u = f32(math.sqrt(2 / math.pi)) * (x + f32(0.044715) * x**3)
     t = np.tanh(u)
