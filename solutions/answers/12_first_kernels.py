@@ -996,7 +996,7 @@ def split_with_single_floats(code):
     )
 
 
-@wrong("split_heads", says="Multiply the thread's number by 4")
+@wrong("split_heads", says="an index that counts fours is multiplied by 4 there")
 def split_by_one_place_a_thread(code):
     return _changed(code, "int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);", f"int i = {INDEX};")
 

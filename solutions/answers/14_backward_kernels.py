@@ -1168,3 +1168,14 @@ def embeddings_whose_row_is_that_of_the_place_u(code):
         code, "int token = tokens[order[first]];", "float* row = dwte + (size_t)tokens[order[blockIdx.x]] * C;"
     )
     return replaced(code, "dwte[(size_t)token * C + c] += total;", "row[c] += total;")
+
+
+@wrong(
+    "fused_layernorm_backward", says="where only those meet whose turn it is: put `__syncthreads();` behind the `if`"
+)
+def fused_with_a_barrier_in_each_turn_alone(code):
+    loop = "for (int k = 0; k < 8 && warp == turn; k++) {"
+    code = replaced(code, loop, f"if (warp == turn) {{\n        {loop.replace(' && warp == turn', '')}")
+    return replaced(
+        code, "        }\n        __syncthreads();\n    }\n", "        }\n        __syncthreads();\n        }\n    }\n"
+    )

@@ -1066,3 +1066,25 @@ def turned_by_a_swizzle_of_two_signs(code):
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")
+
+
+@wrong("tiled_matmul", says="has been moved by line 12, `b += (size_t)n0 * K;` and line 22, `b += 16;`")
+def tiled_with_pointers_that_move_on_as_well(code):
+    code = replaced(
+        code,
+        "    float total = 0.0f;\n",
+        "    a += (size_t)m0 * K;\n    b += (size_t)n0 * K;\n    float total = 0.0f;\n",
+    )
+    code = replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)row * K + k]")
+    code = replaced(code, "b[(size_t)(n0 + row) * K + k]", "b[(size_t)row * K + k]")
+    barrier = "        __syncthreads();\n    }\n"
+    return replaced(code, barrier, barrier.replace("    }\n", "        a += 16;\n        b += 16;\n    }\n"))
+
+
+@wrong("double_buffer", says="Or is another buffer meant, whose copy has been waited for?")
+def buffers_exchanged_before_the_product(code):
+    code = replaced(code, "k0 += 8, now = 1 - now)", "k0 += 8)")
+    code = replaced(
+        code, "ask(as[1 - now], a", "now = 1 - now;\n        ask(as[now], a", "bs[1 - now], b", "bs[now], b"
+    )
+    return replaced(code, "for (int k0 = 0, now = 0;", "int now = 0;\n    for (int k0 = 0;")

@@ -45,8 +45,11 @@ PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines).* in the other order"  # of two arguments, say
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
-# Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere.
-ODDLY = re.compile(r"with (?:True|False) in place of (?:True|False)|without .*, everywhere$")
+# Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere,
+# a name for another one everywhere.
+ODDLY = re.compile(
+    r"with (?:True|False) in place of (?:True|False)|(?:without .*|with `\w+` in place of `\w+`), everywhere$"
+)
 GENERIC = re.compile(
     r"wrong values|never written|as it was before|NaN|infinite|dtype|shape|your code stopped|is all zeros"
 )  # in the first line of others

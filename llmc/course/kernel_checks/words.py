@@ -18,7 +18,7 @@ from llmc.cuda.emulator.findings.race_advice import NOT_ONE_TO_ONE
 DRAWN = {kind.name for kind in KINDS if kind.drawn}
 THREADS_FOR_FOURS = (
     "Thread {thread} begins at element {thread}: with a float4 for each thread it should begin at element {first}. "
-    "Multiply the thread's number by 4."
+    "A pointer to single numbers moves by single numbers: an index that counts fours is multiplied by 4 there."
 )
 LITERAL = "There is a "
 NO_LOOP = re.compile(r"with `\w+` (?:in place of `\w+`|and `\w+` in the other order), everywhere")  # as if of one turn

@@ -270,7 +270,9 @@ def of_size(plans, most) -> list:
         return [left]
     if all(needed(offsets, tensors) >= 0.98 * sum(size for size, _, _ in tensors) for offsets, tensors in plans):
         return ["That is all of them one after the other: nothing is used twice."]
-    return [*filter(None, (_of_the_order([tensors for _, tensors in plans], most), _of_slots(), _of_gaps()))]
+    if slots := _of_slots():  # of what is never used again, another order may hide a part
+        return [slots, *filter(None, [_of_gaps()])]
+    return [*filter(None, (_of_the_order([tensors for _, tensors in plans], most), _of_gaps()))]
 
 
 def _of_the_order(sets, most) -> str:

@@ -193,9 +193,10 @@ def _producer(mine) -> str | None:
         instead = (
             f" It waits for {THERE} instead (line {there[0].line}), which is for the consumers to do." if there else ""
         )
+        arriving = "" if there else ", and while the last copy into it may be under way"
         return (
             f"The producer never waits for {USED}: line {copy.line} asks for the next copy into a stage while "
-            f"consumers may still need what is there, and while the last copy into it may be under way.{instead}"
+            f"consumers may still need what is there{arriving}.{instead}"
         )
     first = waits[0]
     for skipped in (0, STAGES):

@@ -103,8 +103,9 @@ def _about_the_check(found) -> str:
 def _values(found, index=None) -> str:
     """What the index is made of, where that is known, and where the array's pointer was moved."""
     values = values_of(index) if index else worked_out(found)
-    number = moved_on(found) if index is None or index.moved else 0
-    moved = f" Line {number} has moved {found.name}: `{source_line(found.raw.code, number)}`" if number else ""
+    numbers = moved_on(found) if index is None or index.moved else []
+    lines = " and ".join(f"line {number}, `{source_line(found.raw.code, number)}`" for number in numbers)
+    moved = f" {found.name} has been moved by {lines}" if numbers else ""
     return (f" This thread has {values}." if values else "") + moved
 
 

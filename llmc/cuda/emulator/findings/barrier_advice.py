@@ -164,6 +164,21 @@ def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
     )
 
 
+def barrier_of_one_turn(found, barrier) -> str:
+    """A sentence if threads take turns in a loop, and its barriers are inside the `if` that picks whose turn it is."""
+    code, (here, there, _) = found.raw.code, lines_in_one_function(found)
+    loop, branch = turns_in_a_branch(code, here, there) if here and there else (0, 0)
+    around = loop_around(code, loop) if loop else None
+    inside = barriers_in_branches(code, *around) if around else []
+    if not inside or {*inside} != {branch} or barrier_between(code, around[0], branch, barrier):
+        return ""
+    return (
+        f"In each round of the loop on line {loop} other threads come here, and its barrier is inside the `if` on line "
+        f"{branch}, where only those meet whose turn it is: put `{barrier}` behind the `if`, so that all threads reach "
+        "it in each round."
+    )
+
+
 def _another_round(code, first, second, barrier, calls) -> tuple[Place | None, str]:
     """There is a barrier between the lines, but not between these accesses."""
     if loop := loop_around(code, first, second):

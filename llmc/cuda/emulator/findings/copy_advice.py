@@ -58,7 +58,8 @@ def copy_race(found) -> str:
             f"{MEET} what other threads have copied."
         )
     ended = f"end the batch ({end}), " if "no batch" in problem.detail and ends else ""
-    return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}."
+    other = " Or is another buffer meant, whose copy has been waited for?" if WAITS.search(code) else ""
+    return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}.{other}"
 
 
 def _into_what_is_read(found) -> str:

@@ -43,14 +43,18 @@ def check_above(found) -> Condition | None:
     return None
 
 
-def moved_on(found) -> int:
-    """The line above a Finding's that moves the pointer of its array, as `x += row * C;`; 0 if there is none."""
-    lines = statements(found.raw.code).splitlines()[: found.line]
+def moved_on(found) -> list[int]:
+    """The lines that move the pointer of a Finding's array before it, as `x += row * C;`: the nearest one above, and
+    those of a loop around it, which have done so in the turns before."""
+    lines = statements(found.raw.code).splitlines()
     if found.array is None:
-        return 0
+        return []
     moves = re.compile(rf"(?<![\w.*]){re.escape(found.name)}\s*\+=")
-    head = max((number for number, text in enumerate(lines, 1) if FUNCTION.search(text)), default=0)
-    return next((number for number in range(len(lines), head, -1) if moves.search(lines[number - 1])), 0)
+    head = max((number for number, text in enumerate(lines[: found.line], 1) if FUNCTION.search(text)), default=0)
+    above = next((number for number in range(found.line, head, -1) if moves.search(lines[number - 1])), 0)
+    around = loop_around(found.raw.code, found.line) or (1, 0)
+    again = [number for number in range(around[0], around[1] + 1) if moves.search(lines[number - 1])]
+    return sorted({above, *again} - {0})
 
 
 def conditions_around(found) -> list[Condition]:

@@ -11,6 +11,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
     BLOCK,
     WARP,
     Place,
+    barrier_of_one_turn,
     place_of_barrier,
     reached,
     where_a_barrier_belongs,
@@ -54,6 +55,8 @@ def race(found) -> str:
         return _next_to_atomics(found, BLOCK)
     if problem.block2 not in (None, problem.block):
         return _between_blocks(found)
+    if told := barrier_of_one_turn(found, BLOCK):
+        return told
     if _collide(found):
         return _one_element(found)
     if BULK.search(found.quoted + found.quoted2):
