@@ -791,3 +791,25 @@ def descend_with_a_rate_that_ends_at_0(w, dw, step):
 @right("descend")
 def descend_with_a_warmup(w, dw, step):
     w -= min(step / 2, 1) * 0.3 * dw
+
+
+@wrong("causal_softmax", says="the softmax with the row's largest score so far subtracted from each score")
+def causal_softmax_with_a_running_maximum(scores):
+    visible = np.tri(len(scores), dtype=bool)
+    x = np.where(visible, scores, -np.inf)
+    largest = np.maximum.accumulate(x, axis=1)
+    e = np.where(visible, np.exp(x - largest), 0)
+    return (e / e.sum(axis=1, keepdims=True)).astype(scores.dtype)
+
+
+@wrong("causal_softmax", says="scores of 80 and more count alike: a row of 80 and 81 gives the shares 0.5 and 0.5")
+def causal_softmax_of_clipped_scores(scores):
+    e = np.exp(np.clip(scores, -80, 80))
+    e[np.triu_indices(len(scores), 1)] = 0
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("causal_softmax", says="scores of 700 and more count alike")
+def causal_softmax_of_scores_up_to_700(scores):
+    e = np.tril(np.exp(np.minimum(scores, 700)))
+    return e / e.sum(axis=-1, keepdims=True)

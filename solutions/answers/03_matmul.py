@@ -913,3 +913,20 @@ def backward_with_dw_added_again(dout, x, w):
     for _ in range(3):
         dw += d.T @ rows
     return dout @ w, dw, d.sum(axis=0)
+
+
+@wrong("matmul_backward", says="db equals the sums of the first C_out rows of dout")
+def backward_with_rows_as_columns(dout, x, w):
+    d = dout.reshape(-1, len(w))
+    db = np.array([d[o].sum() for o in range(len(w))], x.dtype)
+    return dout @ w, d.T @ x.reshape(-1, x.shape[-1]), db
+
+
+@wrong("fast_matmul_forward", says="with 4 to 33 output channels out is right, with fewer than 4 it is never written")
+def fast_with_a_rest_that_begins_at_its_length(out, x, w, b):
+    C_out = len(w)
+    rest = C_out % 4
+    for o in range(0, C_out - rest, 4):
+        out[:, o : o + 4] = np.einsum("ni,oi->no", x, w[o : o + 4]) + b[o : o + 4]
+    for o in range(rest, C_out):
+        out[:, o] = np.einsum("ni,i->n", x, w[o]) + b[o]

@@ -1204,3 +1204,13 @@ def forward_by_a_short_continued_fraction(out, x):
         p += 1
         p *= a
         np.multiply(p, 0.5, out=o)
+
+
+@wrong("residual_block_backward", says="What was added to dx is the same at all indices of axis 0")
+def block_that_adds_each_sequence_to_all(dx, dw1, dw2, dout, x, w1, w2):
+    for xb, db in zip(x, dout):
+        a = np.tanh(xb @ w1.T)
+        dh = (db @ w2) * (1 - a * a)
+        dx += db + dh @ w1
+        dw1 += dh.T @ xb
+        dw2 += db.T @ a

@@ -143,7 +143,8 @@ def one_for_all(case: Case) -> list[str]:
     for axis in range(case.got.ndim) if case.got.ndim > 1 and case.got.size >= FEW else ():
         apart = [np.ptp(array, axis=axis) > LIKE * np.abs(array).max(axis=axis) for array in (case.got, case.expected)]
         if case.got.any() and not apart[0].any() and apart[1].all():
-            return [f"It holds one number at all indices of axis {axis}, and each should have its own."]
+            what = f"What was added to {case.name} is the same" if case.adds else "It holds one number"
+            return [f"{what} at all indices of axis {axis}, and each should have its own."]
     return []
 
 

@@ -65,12 +65,13 @@ def _other_order(shape, wanted) -> str:
         return "Its axes are in another order: is a transpose (swapaxes) missing, or one too many?"
     moved = [k for k, axis in enumerate(order) if axis != k]
     if len(moved) == 2:
-        said = f"Its axes {moved[0]} and {moved[1]} are exchanged: `.swapaxes({moved[0]}, {moved[1]})` is missing"
+        said, missing = f"Its axes {moved[0]} and {moved[1]} are exchanged", f".swapaxes({moved[0]}, {moved[1]})"
     else:
-        said = f"Its axes are in another order: `.transpose({', '.join(map(str, order))})` is missing"
+        said, missing = "Its axes are in another order", f".transpose({', '.join(map(str, order))})"
     reversing = causes.reversed_axes()
-    why = f"{reversing} reverses the order of ALL axes, not only of two, where there are more" if reversing else ""
-    return f"{said}, or one is too many. {why}".strip() + ("." if why else "")
+    if reversing:  # to turn them back would be wrong for other numbers of axes
+        return f"{said}. {reversing} reverses the order of ALL axes, not only of two, where there are more."
+    return f"{said}: `{missing}` is missing, or one is too many."
 
 
 def _axes_of_an_input(shape, wanted) -> str:

@@ -208,6 +208,9 @@ def _wrong_dwte(dout, tokens, V, right):
     first[found] = rows[starts]
     unsorted[found] = np.add.reduceat(rows, starts, axis=0)
     unordered[found] = np.add.reduceat(rows, runs, axis=0)
+    in_order = rows[np.argsort(flat, kind="stable")]  # (B*T, C)
+    unsorted_starts, ascending_starts = (_sums_of_runs(in_order, found, at, V) for at in (starts, np.sort(starts)))
+    places = "of the sorted rows that begin where the tokens first occur before they are sorted"
     cut, last = right.copy(), np.argsort(flat, kind="stable")[-1]  # (V, C), its place
     cut[flat[last]] -= rows[last]
     cut_at_the_end = right.copy()  # (V, C)
@@ -243,6 +246,10 @@ def _wrong_dwte(dout, tokens, V, right):
             counts * _last(dout, tokens, V),
             TOKENS,
         ),
+        "the first row of dout for each token, times how often it occurs: add up all of its rows": (
+            counts * first,
+            TOKENS,
+        ),
         "the reference times how often each token occurs: is its whole sum added at each of them?": (
             counts * right,
             TOKENS,
@@ -254,6 +261,8 @@ def _wrong_dwte(dout, tokens, V, right):
         ),
         "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
         "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),
+        f"sums of runs {places}: give np.unique the sorted tokens": (unsorted_starts, SORTING),
+        f"sums of runs {places} (in ascending order): give np.unique the sorted tokens": (ascending_starts, SORTING),
         "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
             unordered,
             SORTING,
@@ -273,6 +282,13 @@ def _wrong_dwte(dout, tokens, V, right):
         why, where = ("the last run of the sorted order has no end", SORTING) if sorts else (LOST, TOKENS)
         wrong[f"the reference without the largest token that occurs: {why}"] = (_without_row(right, flat.max()), where)
     return wrong
+
+
+def _sums_of_runs(rows, found, starts, V):
+    """(V, C): the sum of rows (B*T, C) from each start to the next in the row of its token; of no rows, it is 0."""
+    dwte, ends = np.zeros((V, rows.shape[1])), np.append(starts[1:], len(rows))  # (V, C), (distinct,)
+    dwte[found] = [rows[start:end].sum(axis=0) for start, end in zip(starts, ends)]
+    return dwte
 
 
 def _sorts() -> bool:

@@ -157,6 +157,9 @@ def _wrong_db(d, rows, dout):
     }
     if d.shape[0] == d.shape[1]:
         wrong["the sums of dout's rows; it should be those of its columns"] = d.sum(axis=1)
+    elif d.shape[0] > d.shape[1]:
+        text = "the sums of the first C_out rows of dout (B·T, C_out); it should be those of its C_out columns"
+        wrong[text] = d[: d.shape[1]].sum(axis=1)
     if dout.ndim > 2:
         wrong["the part of the first sequence only: all B·T rows use b"] = _rows(dout[0]).sum(axis=0)
         wrong["the part of the last sequence only: all B·T rows use b"] = _rows(dout[-1]).sum(axis=0)

@@ -121,6 +121,9 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax of the scores minus the largest visible of each column: a row needs one number": softmax(
             hidden - hidden.max(axis=0)
         ),
+        "the softmax with the row's largest score so far subtracted from each score: a row needs one number": _divided(
+            np.where(seen, np.exp(scores - np.maximum.accumulate(scores, axis=1)), 0.0)
+        ),
         "the softmax of the transposed scores": causal_softmax(scores.T),
         "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
         / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
@@ -154,6 +157,21 @@ def hidden_scores_matter(function, scores) -> str | None:
     return "out is right for these scores once the hidden ones are low: hidden scores must not matter, however large"
 
 
+def cut_off(function) -> str | None:
+    """A sentence if the scores beyond some bound, at most 1000 from 0, have equal shares; or None."""
+    for sign, beyond in ((1, "more"), (-1, "less")):
+        for n in range(1, 1001):
+            scores = np.array([[0.0, 0.0], [sign * n, sign * (n + 1)]])  # (2, 2)
+            out, right = outcome(function, scores.copy()), causal_softmax(scores)  # (2, 2)
+            if np.shape(out) != right.shape or not np.allclose(out, right):
+                break
+        if n > 1 and np.shape(out) == right.shape and np.allclose(out[1], 0.5):
+            pair = f"a row of {sign * n} and {sign * (n + 1)} gives the shares 0.5 and 0.5"
+            rule = "subtract the largest visible score of each row before np.exp, and cut nothing off"
+            return f"scores of {sign * n} and {beyond} count alike: {pair}. Instead, {rule}"
+    return None
+
+
 def large_mistakes(scores) -> dict:
     """Known wrong results that show only where scores are large: they overflow, or all of a row becomes 0."""
     seen = np.tril(np.ones(scores.shape, bool))  # (T, T)
@@ -177,20 +195,24 @@ def large_mistakes(scores) -> dict:
         / seen.sum(-1)[:, None],
     }
     with np.errstate(all="ignore"):
-        wrong = {}
+        wrong, rule = {}, "subtract the largest visible score of each row before np.exp"
         for what, m in subtracted.items():
             e = np.where(seen, np.exp(scores - m), 0.0)  # (T, T)
-            rule = "subtract the largest visible score of each row before np.exp"
-            wrong[f"the softmax with {what} subtracted: {rule}"] = e / e.sum(axis=-1, keepdims=True)
+            wrong[f"the softmax with {what} subtracted: {rule}"] = _divided(e)
         e = np.exp(scores - largest) * seen  # (T, T)
         times = (
             "the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp"
         )
-        wrong[times] = e / e.sum(axis=-1, keepdims=True)
+        wrong[times] = _divided(e)
         for n in (100, 500, 1000, 2000):
             low = f"the softmax with -{n} in place of hidden scores: visible ones can be as low, so mask with -np.inf"
             wrong[low] = softmax(np.where(seen, scores, -n))
     return {text: (array, SHARES) for text, array in wrong.items()}
+
+
+def _divided(e):
+    """(T, T): each row of e divided by its sum."""
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 def _without_keepdims(x):
