@@ -1204,3 +1204,8 @@ def forward_by_a_short_continued_fraction(out, x):
         p += 1
         p *= a
         np.multiply(p, 0.5, out=o)
+
+
+@wrong("gelu_forward", says="the bracket of tanh closes too early")
+def forward_with_tanh_closed_early(x):
+    return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi)) * (x + 0.044715 * x**3))
