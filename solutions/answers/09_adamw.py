@@ -1335,9 +1335,9 @@ def rates_that_warm_up_from_the_end(step, max_lr, warmup, total, final_fraction,
     return min_lr + (max_lr - min_lr) * left
 
 
-@wrong("decay_groups", says="shapes holds 9 of the sixteen tensors here, without ln1w")
-def groups_by_the_layers_of_one_tensor(shapes):
-    L = shapes["ln1w"][0]
+@wrong("decay_groups", says="shapes holds 9 of the sixteen tensors here, without")
+def groups_by_the_layers_of_some_tensors(shapes):
+    L = min(shapes[name][0] for name in ("ln1w", "qkvb", "fcb", "ln2b"))
     decayed, rest = [], []
     for name, shape in shapes.items():
         if shape[0] == L:
