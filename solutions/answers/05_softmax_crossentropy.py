@@ -1610,3 +1610,35 @@ def cross_entropy_of_clipped_logits(logits, targets):
     lse = np.log(np.exp(z).sum(axis=-1))
     at = np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]
     return lse - at, lse
+
+
+@wrong("fused_classifier", says="lse minus the number at n · V + target of the flat array")
+def classifier_by_a_flat_index_of_short_rows(losses, logits, targets, dloss, V):
+    B, T = targets.shape
+    where = np.arange(B * T) * V + targets.ravel()
+    z_target = logits.flat[where].reshape(B, T)
+    z = logits[..., :V]
+    m = z.max(axis=-1, keepdims=True)
+    e = np.exp(z - m)
+    total = e.sum(axis=-1, keepdims=True)
+    losses[...] = (m + np.log(total))[..., 0] - z_target
+    if dloss is None:
+        return
+    z[...] = e / total * dloss
+    logits[..., V:] = 0
+    logits.flat[where] -= dloss
+
+
+@wrong("fused_classifier", says="a padding of 0 in the softmax")
+def classifier_with_zeros_in_the_padding(losses, logits, targets, dloss, V):
+    z = logits.copy()
+    z[..., V:] = 0
+    z -= z.max(axis=-1, keepdims=True)
+    index = targets[..., None]
+    log_sum = np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    losses[...] = np.squeeze(log_sum - np.take_along_axis(z, index, axis=-1), axis=-1)
+    if dloss is not None:
+        grad = np.exp(z - log_sum)
+        np.put_along_axis(grad, index, np.take_along_axis(grad, index, axis=-1) - 1, axis=-1)
+        grad[..., V:] = 0
+        logits[...] = grad * dloss

@@ -1379,3 +1379,29 @@ def scores_with_both_divided_by_the_root(q, k):
     root = np.sqrt(hs).astype(q.dtype)
     q, k = (q / root, k / root)
     return np.where(np.tril(np.ones((T, T), bool)), q @ k.T, -np.inf).astype(q.dtype)
+
+
+@wrong("attention_scores", says="q · k divided by 2 · hs")
+def scores_by_hs_and_by_two(q, k):
+    T, hs = q.shape
+    scores = q @ k.T / hs**1 / 2
+    scores[np.triu_indices(T, k=1)] = -np.inf
+    return scores
+
+
+@wrong("attention_scores", says="q · k divided by the length of q")
+def scores_by_the_length_of_the_query(q, k):
+    T = len(q)
+    size = np.sqrt(np.sum(q * q, axis=1, keepdims=True))
+    dots = np.einsum("ic,jc->ij", q, k) / size
+    i, j = np.indices((T, T))
+    return np.where(j > i, -np.inf, dots)
+
+
+@wrong("attention_scores", says="in every column but the first")
+def scores_masked_in_the_rows_below(q, k):
+    T, hs = q.shape
+    scores = q.dot(k.T) * hs**-0.5
+    for i in range(T):
+        scores[i:, i + 1 :] = -np.inf
+    return scores

@@ -1319,3 +1319,24 @@ def block_with_the_mean_of_bias_rows(dout, x, p, a, NH):
     d, g["qkvw"], g["qkvb"] = linear(d, a["ln1"], p["qkvw"])
     d, g["ln1w"], g["ln1b"] = layernorm_backward(d, x, p["ln1w"], a["ln1_mean"], a["ln1_rstd"])
     return dres + d, g
+
+
+@wrong("tied_gradient", says="a token's last row as often as it occurs")
+def tied_counts_the_last_row(dlogits, lnf, dencoded, tokens):
+    B, T, Vp = dlogits.shape
+    dwte = np.einsum("btv,btc->vc", dlogits, lnf)
+    times = np.bincount(tokens.ravel(), minlength=Vp)
+    bottom = np.zeros_like(dwte)
+    bottom[tokens] = dencoded
+    return dwte + times[:, None] * bottom
+
+
+@wrong("tied_gradient", says="0 for the tokens that do not occur")
+def tied_of_the_tokens_that_occur(dlogits, lnf, dencoded, tokens):
+    Vp, C = dlogits.shape[-1], lnf.shape[-1]
+    dwte = np.zeros((Vp, C), lnf.dtype)
+    for token in np.unique(tokens):
+        from_head = (dlogits[..., token, None] * lnf).sum(axis=(0, 1))
+        from_lookup = dencoded[tokens == token].sum(axis=0)
+        dwte[token] = from_head + from_lookup
+    return dwte

@@ -1878,3 +1878,60 @@ def step_that_counts_the_most_frequent_word(words, counts):
             pairs[word[i] + word[i + 1]] = max(pairs[word[i] + word[i + 1]], n)
     token = min(pairs, key=lambda p: (-pairs[p], p))
     return token, [_merge(word, token) for word in words]
+
+
+@wrong("read_batch", says="it should be refused with a ValueError")
+def read_by_an_assertion(path, i, B, T, rank=0, world=1):
+    magic, version, ntok = struct.unpack("<3i", path.read_bytes()[:12])
+    expected = 1024 + 2 * ntok
+    assert path.stat().st_size == expected, f"file has {path.stat().st_size} bytes and not {expected}"
+    n = B * T
+    first = (i * world + rank) * n
+    tokens = np.fromfile(path, dtype="<u2", count=n + 1, offset=1024 + 2 * first)
+    tokens = tokens.astype(np.int32)
+    return tokens[:n].reshape(B, T), tokens[1:].reshape(B, T)
+
+
+def _merge_up_to_the_last(parts, token):
+    merged = []
+    i = 0
+    while i < len(parts) - 1:
+        if parts[i] + parts[i + 1] == token:
+            merged.append(token)
+            i += 2
+        else:
+            merged.append(parts[i])
+            i += 1
+    return merged
+
+
+@wrong("encode_word", says="the last part is lost, unless it is merged")
+def encode_without_an_unmerged_end(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        candidates = {a + b for a, b in zip(parts, parts[1:])} & ranks.keys()
+        if not candidates:
+            return [ranks[p] for p in parts]
+        parts = _merge_up_to_the_last(parts, min(candidates, key=ranks.get))
+
+
+@wrong("encode_word", says="you added up the ranks of the two parts")
+def encode_by_the_sum_of_ranks(word, ranks):
+    tokens = [word[k : k + 1] for k in range(len(word))]
+    while True:
+        possible = []
+        for k in range(len(tokens) - 1):
+            if tokens[k] + tokens[k + 1] in ranks:
+                possible.append(k)
+        if possible == []:
+            break
+        k = min(possible, key=lambda k: ranks[tokens[k]] + ranks[tokens[k + 1]])
+        tokens = tokens[:k] + [tokens[k] + tokens[k + 1]] + tokens[k + 2 :]
+    return [ranks[token] for token in tokens]
+
+
+@wrong("decode", says="byte 0 was left out")
+def decode_by_an_array_of_bytes(ids, tokens):
+    table = np.array(tokens)
+    chosen = table[np.array(ids, dtype=int)]
+    return b"".join(chosen.tolist()).decode("utf-8", errors="replace")

@@ -1315,3 +1315,35 @@ def adamw_with_a_look_ahead(params, grads, m, v, lr, beta1, beta2, eps, weight_d
     mh = beta1 * m / (1 - beta1 ** (t + 1)) + (1 - beta1) * grads / (1 - beta1**t)
     params *= 1 - lr * weight_decay
     params -= lr * mh / (np.sqrt(v / (1 - beta2**t)) + eps)
+
+
+@wrong("scheduled_lr", says="a warmup that rises from final_fraction · max_lr")
+def rates_that_warm_up_from_the_end(step, max_lr, warmup, total, final_fraction, kind):
+    min_lr = final_fraction * max_lr
+    if step < warmup:
+        return min_lr + (max_lr - min_lr) * (step + 1) / warmup
+    begin = 0.8 * total if kind == "wsd" else warmup
+    x = 1.0 if total <= begin else min(max((step - begin) / (total - begin), 0.0), 1.0)
+    if kind == "cosine":
+        left = (1 + math.cos(math.pi * x)) / 2
+    elif kind == "linear":
+        left = 1 - x
+    elif kind == "wsd":
+        left = 1 - math.sqrt(x)
+    else:
+        left = 1.0
+    return min_lr + (max_lr - min_lr) * left
+
+
+@wrong("decay_groups", says="shapes holds 9 of the sixteen tensors here, without")
+def groups_by_the_layers_of_some_tensors(shapes):
+    L = min(shapes[name][0] for name in ("ln1w", "qkvb", "fcb", "ln2b"))
+    decayed, rest = [], []
+    for name, shape in shapes.items():
+        if shape[0] == L:
+            shape = shape[1:]
+        if len(shape) == 2:
+            decayed.append(name)
+        else:
+            rest.append(name)
+    return decayed, rest

@@ -47,6 +47,9 @@ UNSCALED = (
     "before the next term is added"
 )
 
+ZEROS = "the reference with a padding of 0 in the softmax: exp(0) is 1, so leave the padding out of the sum"
+ROW = "row n of logits begins at n · Vp"
+
 
 class Losses(NamedTuple):
     """losses and lse, both (B, T)."""
@@ -318,10 +321,13 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     """Known wrong losses (B, T) and dlogits (B, T, V) of logits (B, T, Vp)."""
     z = np.asarray(logits, np.float64)
     right, padded = classifier(z, targets, dloss, V), classifier(z, targets, dloss, z.shape[-1])
+    zeros = classifier(np.where(np.arange(z.shape[-1]) < V, z, 0), targets, dloss, z.shape[-1])
+    at_flat = z.ravel()[np.arange(targets.size) * V + targets.ravel()].reshape(targets.shape)  # (B, T)
     z, p, y = z[..., :V], softmax(z[..., :V]), one_hot(targets, V)  # (B, T, V) each
     losses = cross_entropy_mistakes(z, targets)["losses"]
     losses |= {
         "the reference with the padding in the softmax": (padded.losses, PADDING),
+        ZEROS: (zeros.losses, PADDING),
         "the reference times dloss: the losses must not be scaled": (right.losses * dloss, IN_PLACE),
         "log(sum) - exp(z - max)[target]: take the logit of the target before exp overwrites it": (
             _target_too_late(z, targets),
@@ -344,6 +350,7 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     every = np.isin(np.arange(V), targets)  # (V,)   tokens that are a target anywhere
     dlogits = {
         "the reference with the padding in the softmax": (padded.dlogits[..., :V], PADDING),
+        ZEROS: (zeros.dlogits[..., :V], PADDING),
         "p · dloss: y is not subtracted": (p * dloss, P_MINUS_Y),
         "the probabilities: neither y nor dloss is in them": (p, P_MINUS_Y),
         "p · dloss with -dloss at the target: y is subtracted from p there, and does not replace it": (
@@ -372,11 +379,12 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "-dloss / p at the target: that is the gradient of p, not of the logits": (-y * dloss / p, P_MINUS_Y),
     }
     if logits.shape[-1] > V:
+        losses[f"lse minus the number at n · V + target of the flat array: {ROW}"] = (lse - at_flat, PADDING)
         flat = np.zeros(logits.size)  # (B·T·Vp,)
         flat[np.arange(targets.size) * V + targets.ravel()] = 1
-        dlogits["the reference with -dloss at n · V + target of the flat array: row n of logits begins at n · Vp"] = (
+        dlogits[f"the reference with -dloss at n · V + target of the flat array: {ROW}"] = (
             (p - flat.reshape(logits.shape)[..., :V]) * dloss,
-            IN_PLACE,
+            PADDING,
         )
     return {"losses": losses, "dlogits": dlogits}
 

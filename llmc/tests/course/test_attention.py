@@ -28,10 +28,11 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
     forward = lesson.forward(QKV, NH)
     right = dict(zip(("dq", "dk", "dv"), np.split(lesson.backward(DOUT, QKV, NH), 3, axis=-1))) | forward._asdict()
     right["ds"] = lesson.softmax_backward(DP, forward.probabilities)
-    right["scores"] = np.where(lesson.seen(5), lesson.scores(Q, K), 0)
+    q, k = np.random.default_rng(4).normal(size=(2, 5, 7))  # (5, 7) each; where hs is 4, hs / 2 is its root
+    right["scores"] = np.where(lesson.seen(5), lesson.scores(q, k), 0)
     known = lesson.backward_mistakes(DOUT, QKV, NH) | lesson.forward_mistakes(QKV, NH)
     known["ds"] = lesson.softmax_backward_mistakes(DP, forward.probabilities)
-    known["scores"] = lesson.scores_mistakes(Q, K)
+    known["scores"] = lesson.scores_mistakes(q, k)
     for name, wrongs in known.items():
         arrays = [right[name], *(array for array, _ in wrongs.values())]
         for i, one in enumerate(arrays):

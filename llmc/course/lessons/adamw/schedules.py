@@ -4,6 +4,7 @@
 """
 
 import math
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -16,6 +17,7 @@ SCHEDULE = 'lesson 09, section "6 · The learning rate over a run"'
 
 TABLES = ("wte", "wpe")
 MATRICES = (*TABLES, "qkvw", "attprojw", "fcw", "fcprojw")  # what decays
+VECTORS = ("qkvb", "attprojb", "fcb", "fcprojb", "ln1w", "ln1b", "ln2w", "ln2b", "lnfw", "lnfb")
 
 # --------------------------------------------------------------------------------------------------- decay groups
 
@@ -23,6 +25,17 @@ MATRICES = (*TABLES, "qkvw", "attprojw", "fcw", "fcprojw")  # what decays
 def decay_groups(shapes):
     """(decayed, left alone): two lists of the names, in the order of shapes."""
     return [n for n in shapes if n in MATRICES], [n for n in shapes if n not in MATRICES]
+
+
+@contextmanager
+def some_missing(given):
+    """Around a call of decay_groups: a KeyError says that this tensor is not among those that were given."""
+    try:
+        yield
+    except KeyError as error:
+        if error.args and error.args[0] in (*MATRICES, *VECTORS) and error.args[0] not in given:
+            error.add_note(f"    shapes holds {len(given)} of the sixteen tensors here, without {error.args[0]}")
+        raise
 
 
 def explain_groups(got, shapes):
@@ -141,12 +154,12 @@ def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -
     curves |= {"cosine": _wrong_cosines, "wsd": _wrong_roots}.get(kind, lambda *none: {})(x, max_lr, end)
     wrong = {sentence: np.where(s < warmup, right, curve) for sentence, curve in curves.items()}
     if warmup:
-        wrong |= _wrong_warmups(s, right, max_lr, warmup)
+        wrong |= _wrong_warmups(s, right, max_lr, end, warmup)
         wrong["the reference without warmup"] = np.where(s < warmup, _fall(x, max_lr, final_fraction, kind), right)
     return {sentence: (array, SCHEDULE) for sentence, array in wrong.items() if np.isfinite(array).all()}
 
 
-def _wrong_warmups(s, right, max_lr, warmup):
+def _wrong_warmups(s, right, max_lr, end, warmup):
     """Whole schedules (steps,) that begin wrongly."""
     return {
         "the reference with step instead of step + 1: the first step would not move": np.where(
@@ -155,6 +168,11 @@ def _wrong_warmups(s, right, max_lr, warmup):
         "the reference with (step + 1) / (warmup + 1): it reaches max_lr at step warmup - 1": np.where(
             s < warmup, max_lr * (s + 1) / (warmup + 1), right
         ),
+        "the reference with a warmup that rises from final_fraction · max_lr: it rises from 0": np.where(
+            s < warmup, end + (max_lr - end) * (s + 1) / warmup, right
+        ),
+        "the reference with a warmup from final_fraction · max_lr, and step instead of step + 1: it rises from 0, and "
+        "is max_lr · (step + 1) / warmup": np.where(s < warmup, end + (max_lr - end) * s / warmup, right),
         "the reference with one warmup step too many: the curve begins at step warmup": np.where(
             s <= warmup, max_lr * (s + 1) / warmup, right
         ),

@@ -33,14 +33,23 @@ def scores_mistakes(q, k) -> dict:
         "q · k not divided by √hs": products,
         "q · k divided by hs: divide by its root": products / hs,
         "q · k multiplied by √hs: divide by it": products * hs**0.5,
+        "q · k divided by 2 · hs: only √hs divides (`/ hs ** 1 / 2` divides by hs and by 2; the root is hs ** 0.5)": (
+            products / (2 * hs)
+        ),
+        "q · k divided by hs / 2: only √hs divides (hs ** 1 / 2 is half of hs; the root is hs ** 0.5)": (
+            products / (hs / 2)
+        ),
         "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
     }
-    lengths = np.linalg.norm(q, axis=-1)[:, None] * np.linalg.norm(k, axis=-1)  # (T, T)
+    of_q, of_k = np.linalg.norm(q, axis=-1)[:, None], np.linalg.norm(k, axis=-1)  # (T, 1), (T,)
+    divided = lambda by: np.divide(products, by, out=np.zeros_like(products), where=by > 0)  # noqa: E731
     both = {
         "q · k divided by the lengths of q and k: that is a cosine, and only √hs divides": (
-            np.divide(products, lengths, out=np.zeros_like(products), where=lengths > 0),
+            divided(of_q * of_k),
             SCALE,
         ),
+        "q · k divided by the length of q: only √hs divides, the same number everywhere": (divided(of_q), SCALE),
+        "q · k divided by the length of k: only √hs divides, the same number everywhere": (divided(of_k), SCALE),
         "the scores transposed: rows are queries, columns are keys": (products.T / hs**0.5, ALL_QUERIES),
         "the products of queries with queries: k is missing": (q @ q.T / hs**0.5, QUERY),
         "the products of keys with keys: q is missing": (k @ k.T / hs**0.5, QUERY),

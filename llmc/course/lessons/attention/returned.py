@@ -122,9 +122,13 @@ def _mask_mistake(hidden, got, right):
         return "scores has its diagonal masked too, from row 1 on: a token may look at itself"
     if np.array_equal(hidden, np.triu(np.ones_like(right), 2)):
         return "scores lets each token see the next one: the mask begins one column too late"
+    if len(got) > 2 and hidden[:, 1:].all() and not hidden[:, 0].any():
+        return "scores is -inf in every column but the first: row t may look at columns 0 … t"
     if hidden.any():
         i, j = np.argwhere(hidden == right)[0]
-        return f"scores is {got[i, j]:.6g} at [{i}, {j}]: -inf belongs where column j > row i, and nowhere else"
+        others = (hidden & right).sum() - 1 if hidden[i, j] else 0
+        more = f" and at {others} more with j <= i" if others else ""
+        return f"scores is {got[i, j]:.6g} at [{i}, {j}]{more}: -inf belongs where column j > row i, and nowhere else"
     if (future == 0).all():
         return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share; use -inf"
     if (future == future[0]).all() and future[0] < 0:

@@ -71,6 +71,15 @@ def forward_mistakes(x) -> dict:
         "the reference with √(π/2) instead of √(2/π)": (with_inner((x + CUBIC * x**3) / SCALE), TWO_FORMULAS),
         "the reference with √2/π instead of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
         "0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing": (0.5 * x + t, FORWARD),
+        "0.5 · x · (1 + tanh(√(2/π)) · (x + 0.044715 · x³)): the bracket of tanh closes too early": (
+            0.5 * x * (1 + np.tanh(SCALE) * (x + CUBIC * x**3)),
+            FORWARD,
+        ),
+        "0.5 · x · (1 + √(2/π) · tanh(x + 0.044715 · x³)): √(2/π) belongs inside tanh": (
+            0.5 * x * (1 + SCALE * np.tanh(x + CUBIC * x**3)),
+            FORWARD,
+        ),
+        "0.5 · x · (1 + u): tanh is missing": (0.5 * x * (1 + _parts(x)[0]), FORWARD),
         "the reference with √(2/π) on x alone, not on the cubic term": (with_inner(SCALE * x + CUBIC * x**3), FORWARD),
         "the reference with √(2/π) inside the cube, too: it multiplies x + 0.044715 · x³, not x": (
             with_inner(SCALE * x + CUBIC * (SCALE * x) ** 3),

@@ -22,6 +22,7 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     once[tokens] += dencoded
     written[tokens] = dencoded
     lone[tokens] = dencoded
+    times = np.bincount(tokens.ravel(), minlength=len(head))[:, None]  # (Vp, 1)
     shifted = np.roll(lookup, 1, axis=0)  # (Vp, C)
     early, late = (np.zeros_like(head) for _ in range(2))  # (Vp, C) each
     np.add.at(early, tokens[:, 1:], dencoded[:, :-1])
@@ -39,6 +40,11 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         "the reference with only one of the rows of a token that occurs twice: += with an index array adds once": once,
         "the head's part with rows overwritten by the lookup's: add them": written,
         "the lookup's part alone, with only one of the rows of a token that occurs twice": lone,
+        "the reference with a token's last row as often as it occurs: add up all of its rows": head + times * lone,
+        "the reference with 0 for the tokens that do not occur: the head has a logit of each, and a gradient": np.where(
+            times > 0, head + lookup, 0
+        ),
+        "the reference with the mean of a token's rows: add them up": head + lookup / np.maximum(times, 1),
         "the mean of the two parts: a variable in two places collects the sum": (head + lookup) / 2,
         "the head's part minus the lookup's: add them": head - lookup,
         "the product of the two parts: add them": head * lookup,

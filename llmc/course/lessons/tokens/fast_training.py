@@ -163,7 +163,9 @@ def _divergence(case, learned, right, at) -> tuple | None:
             )
         elif _subtracts():
             told = f"{counted}: is every pair that a merge takes apart subtracted, as often as its word occurs?"
-        return counted, told, has_rarer
+        before = max(pairs.get(wanted, 0) for pairs in history)
+        fallen = f" (and {before} before: it has become rarer, too)" if before > now[wanted] else ""
+        return f"{counted}{fallen}", told, has_rarer
     if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
         counted = f"{wanted!r} occurs {now[wanted]} times now, more than before"
         told = f"{counted}: is every pair that a merge brings together added, as often as its word occurs?"

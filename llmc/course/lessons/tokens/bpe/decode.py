@@ -76,6 +76,9 @@ def decode_mistakes() -> dict:
         ),
         "tokens that are not valid UTF-8 by themselves were held back until they are, which may be never: at the end, "
         "what is left becomes U+FFFD": _held_back,
+        "byte 0 was left out (an array of bytes, as np.array(tokens) makes, loses it at the end of a token)": (
+            lambda ids, tokens: decode(ids, [token.rstrip(b"\0") for token in tokens])
+        ),
         "U+FEFF at the beginning was left out: decode as 'utf-8', and take nothing away": (
             lambda ids, tokens: decode(ids, tokens).removeprefix("\ufeff")
         ),
@@ -124,7 +127,7 @@ def _held_back(ids, tokens) -> str:
 
 def draw_ids(rng):
     """(ids, tokens): whole and half characters in random order; the tokens are numbered anew for each case."""
-    favourites = [99, 32, 195, 169, 230, *range(256, len(DECODE_TOKENS))]
+    favourites = [0, 99, 32, 195, 169, 230, *range(256, len(DECODE_TOKENS))]
     return _renumbered(rng, rng.choice(favourites, int(rng.integers(3, 9))))
 
 

@@ -123,6 +123,15 @@ def _while_falling(found):
     return found[: next(ends, len(found))]
 
 
+def _without_the_last(word, ranks):
+    """All places of a rank at once, in a loop that ends before the last part: it is lost unless it was merged."""
+    parts = _bytes(word)
+    while found := {a + b for a, b in zip(parts, parts[1:])} & ranks.keys():
+        merged = merge(parts, min(found, key=ranks.get))
+        parts = merged[:-1] if merged[-1] == parts[-1] else merged
+    return [ranks[part] for part in parts]
+
+
 def encode_mistakes() -> dict:
     """{sentence: encode_word}."""
     return {
@@ -134,6 +143,15 @@ def encode_mistakes() -> dict:
         ),
         "you compared the ranks of the left parts: the rank of the token that the pair makes, ranks[a + b], decides": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i]], i))
+        ),
+        "you compared the ranks of the right parts: the rank of the token that the pair makes, ranks[a + b], decides": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i + 1]], i))
+        ),
+        "you added up the ranks of the two parts: the rank of the token that they make, ranks[a + b], decides": (
+            lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i]] + ranks[parts[i + 1]], i))
+        ),
+        "in each round of merges the last part is lost, unless it is merged: without a right neighbour it stays": (
+            _without_the_last
         ),
         "you took the tokens in the order in which the dictionary holds them: the lowest rank comes first": (
             lambda word, ranks: _one_by_one(word, ranks, ranks)
