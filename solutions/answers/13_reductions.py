@@ -653,6 +653,11 @@ def online_rescaled_too_late(code):
     return replaced(code, RESCALED, "total = (total + expf(x[c] - higher)) * expf(top - higher);")
 
 
+@wrong("online_softmax", says="a sum of each lane's new maxima alone: every other number counts, too")
+def online_that_adds_up_new_maxima(code):
+    return replaced(code, RESCALED, "if (x[c] > top) total = total * expf(top - x[c]) + 1.0f;")
+
+
 @wrong("online_softmax", says="a sum that begins again at each new maximum")
 def online_that_forgets(code):
     return replaced(code, RESCALED, "total = x[c] > top ? 1.0f : total + expf(x[c] - higher);")

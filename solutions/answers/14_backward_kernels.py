@@ -856,6 +856,11 @@ def fused_sums_of_the_last_row(code):
     return replaced(code, head, head + "        for (int k = 0; k < 8; k++) dw[k] = db[k] = make_float4(0, 0, 0, 0);\n")
 
 
+@wrong("fused_layernorm_backward", says="and does each row add to them, with +=?")
+def fused_sums_that_are_assigned(code):
+    return re.sub(r"(d[wb]\[k\]\.[xyzw]) \+=", r"\1 =", code)
+
+
 @wrong("fused_layernorm_backward", says="outside the `if` on line 42, so that all threads reach it")
 def fused_with_one_barrier_after_all_turns(code):
     turns = code[code.index("    for (int turn") : code.index("    for (int i = threadIdx.x; i < 2 * quads")]

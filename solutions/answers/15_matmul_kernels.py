@@ -1068,6 +1068,23 @@ def turned_by_warps_that_take_neighbours(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")
 
 
+@wrong("tiled_matmul", says="a sum that is kept in an int, which cuts it off to a whole number after each k")
+def tiled_sum_of_whole_numbers(code):
+    return replaced(code, "float total = 0.0f;", "int total = 0;")
+
+
+@wrong("tiled_matmul", says="Line 18 writes 4 times as many numbers as result has: each is needed once")
+def tiled_result_written_in_each_slice(code):
+    last = "    if (m0 + row < M && n0 + column < N) result[(size_t)(m0 + row) * N + n0 + column] = total;\n"
+    products = "total += as[row][i] * bs[column][i];\n"
+    return replaced(code, last, "", products, f"{products}    {last}")
+
+
+@wrong("double_buffer", says="M in place of N, the size, in the call of ask for the later slices of b")
+def buffers_of_b_with_rows_of_m(code):
+    return replaced(code, "k0 + 8, N, K, false", "k0 + 8, M, K, false")
+
+
 @wrong("tiled_matmul", says="has been moved by line 12, `b += (size_t)n0 * K;` and line 22, `b += 16;`")
 def tiled_with_pointers_that_move_on_as_well(code):
     code = replaced(

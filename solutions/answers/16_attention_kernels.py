@@ -834,6 +834,13 @@ def softmax_whose_stats_are_to_base_two(code):
     return replaced(code, STATS, "if (lane == 0) stats[row] = top + log2f(total);")
 
 
+@wrong("masked_softmax", says="the logarithm of the sum of exp(score) over lane 0's own keys")
+def softmax_with_stats_of_a_lane(code):
+    return replaced(
+        code, "total = warp_sum(total);", "float whole = warp_sum(total);", "- top) / total", "- top) / whole"
+    )
+
+
 @wrong("masked_softmax", says="not divided: divide by their sum")
 def softmax_that_is_not_divided(code):
     return replaced(code, "expf(scores[i] - top) / total", "expf(scores[i] - top)")

@@ -29,7 +29,11 @@ def advice(report, what, limit) -> str:
         return _busiest_line(report, limit)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
-        return _pieces(report) or _in_fours(report) or (_again(report) if ideal > limit else _apart(report))
+        return (
+            _pieces(report)
+            or _in_fours(report)
+            or (_often(report) or _again(report) if ideal > limit else _apart(report))
+        )
     return ""
 
 
@@ -168,6 +172,17 @@ def _neighbours(report, use) -> tuple[str, str]:
         return "", ""
     array = arguments[argument].array
     return tuple(element(use.name, array, offset, size) for offset in offsets)
+
+
+def _often(report) -> str:
+    """A sentence about the line that alone writes an array, and several times over; else ""."""
+    sizes = {a.name: a.array.nbytes for a in report.raw.arguments if a.array is not None}
+    writes = [use for use in report.lines if use.space == "global" and use.write and not use.atomic]
+    for use in writes:
+        times = use.lanes * use.size / sizes.get(use.name, np.inf)
+        if times >= 2 and sum(other.name == use.name for other in writes) == 1:
+            return f"Line {use.line} writes {times:g} times as many numbers as {use.name} has: each is needed once."
+    return ""
 
 
 def _again(report) -> str:

@@ -90,6 +90,13 @@ def _totals_of_lanes(scores):
     return np.exp(masked - masked.max(axis=-1, keepdims=True)) / total
 
 
+def stats_of_a_lane(scores) -> dict:
+    """stats (heads, T) of masked_softmax from what lane 0 alone has met: the same with its own top or the row's."""
+    masked = np.where(triangle(scores.shape[1]), np.asarray(scores, np.float64), -np.inf)  # (heads, T, T)
+    words = "the logarithm of the sum of exp(score) over lane 0's own keys (0, 32, …): take the sum of the whole warp"
+    return {words: (lambda: np.logaddexp.reduce(masked[..., ::32], axis=-1), NAIVE)}
+
+
 def _exp(x):
     """exp, of no more than float64 has room for."""
     return np.exp(np.minimum(np.asarray(x, np.float64), 700.0))

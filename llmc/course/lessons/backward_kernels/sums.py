@@ -292,7 +292,8 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
             np.repeat(partial_sums(dout, x, 1), chunks, axis=0),
             STAGES,
         ),
-        f"the reference with the last row of each {each} alone: are its sums set to 0 once, before all rows?": (
+        f"the reference with the last row of each {each} alone: are its sums set to 0 once, before all rows, "
+        "and does each row add to them, with +=?": (
             partials(d * norm * last, d * last, chunks, warps),
             STAGES,
         ),

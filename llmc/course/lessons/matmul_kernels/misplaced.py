@@ -1,8 +1,19 @@
-"""Lesson 15: products and tiles whose numbers come from other places than they should; {what that is: array}."""
+"""Lesson 15: products and tiles whose numbers come from other places than they should; {what that is: array}.
+
+And what a sum gives that holds whole numbers alone.
+"""
 
 import numpy as np
 
 ZEROS = "put zeros behind the end of K"
+
+
+def in_an_int(a, b):
+    """Product (M, N) of a (M, K) and b (N, K) that loses what is behind its point after each k."""
+    total = np.zeros((len(a), len(b)))
+    for k in range(a.shape[1]):
+        total = np.trunc(total + np.outer(a[:, k], b[:, k]))
+    return total
 
 
 def behind_the_end(a, b, slices) -> dict:

@@ -45,6 +45,10 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
         f"the sum of a + b over k: {one_sum}": (a64.sum(axis=1)[:, None] + b64.sum(axis=1), TILES),
         "the product without the first k": (a64[:, 1:] @ b64[:, 1:].T, TILES),
     }
+    found["the product with a sum that is kept in an int, which cuts it off to a whole number after each k"] = (
+        misplaced.in_an_int(a64, b64),
+        TILES,
+    )
     if K % slices:
         found |= {words: (array, look) for words, array in misplaced.behind_the_end(a64, b64, slices).items()}
     if K > slices:
@@ -137,6 +141,9 @@ def next_mistakes(a, b, slices, tile) -> dict:
     of_rows = np.where((rows < M)[:, None], a64[np.minimum(rows, M - 1)], 0)  # (M, K)
     of_columns = np.where(columns < N, b64[:, np.minimum(columns, N - 1)], 0)  # (K, N)
     start = np.arange(K)
+    flat = np.minimum(start[:, None] * M + np.arange(N), K * N - 1)  # (K, N)
+    rows_of_m = np.where(np.arange(N) < M, b64.reshape(-1)[flat], 0)  # (K, N)   what M in place of N makes of b
+    rows_to_n = np.where(np.arange(M)[:, None] < N, a64, 0)  # (M, K)
     for which, wrong in (
         ("all slices", start >= 0),
         ("the first slice", start < slices),
@@ -145,6 +152,9 @@ def next_mistakes(a, b, slices, tile) -> dict:
         words = f"the product with {{0}} in place of {{1}} in the call of ask for {which} of {{2}}"
         found[words.format("row", "m0", "a")] = np.where(wrong, of_rows, a64) @ b64
         found[words.format("column", "n0", "b")] = a64 @ np.where(wrong[:, None], of_columns, b64)
+        words = f"the product with {{0}} in place of {{1}}, the size, in the call of ask for {which} of {{2}}"
+        found[words.format("M", "N", "b")] = a64 @ np.where(wrong[:, None], rows_of_m, b64)
+        found[words.format("N", "M", "a")] = np.where(wrong, rows_to_n, a64) @ b64
         words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}}): is runs right in each call of ask?"
         found[words.format("a", "K, M")] = np.where(wrong, a64.reshape(K, M).T, a64) @ b64
         found[words.format("b", "N, K")] = a64 @ np.where(wrong[:, None], b64.reshape(N, K).T, b64)

@@ -127,6 +127,11 @@ def nearest_mistakes(x) -> dict:
         "the reference with bit 17 in place of bit 16: the last bit that is kept is (bits >> 16) & 1": (
             b + np.uint32(0x7FFF) + (b >> 17 & 1) >> 16
         ),
+        **{
+            f"the reference if {words} decided, below bit 15, whether x lies above halfway: a 1 in any of the bits 14 "
+            "to 0 puts it there": np.where(nan, right, keep + (b >> 15 & (odd | ((b & bits) > 0))))
+            for words, bits in (("bit 14 alone", 1 << 14), ("bit 0 alone", 1))
+        },
         f"the reference with {LOST}": np.where(nan, right, keep & 0xFF80 | right & 0x7F),
         "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
             right & 0x7F80, right, right & HALF

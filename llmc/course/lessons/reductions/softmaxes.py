@@ -143,6 +143,8 @@ def _online(x64) -> dict:
         "the reference with 1 added for every number: it is exp(x[c] - the maximum so far), 1 only for a new maximum": (
             lambda total, fall, e: total * np.exp(fall) + 1
         ),
+        "the reference with a sum of each lane's new maxima alone: every other number counts, too, with "
+        "exp(x[c] - the maximum so far)": lambda total, fall, e: np.where(fall < 0, total * np.exp(fall) + 1, total),
         "the reference with a sum that begins again at each new maximum": (
             lambda total, fall, e: np.where(fall < 0, 1.0, total + e)
         ),

@@ -65,7 +65,9 @@ def judge(lists, blocks, down, across, most=1.25, again=None):
     if longest > least:
         block = [len(tiles) for tiles in lists].index(longest)
         why = _full_bands(lists, blocks, down, across)
-        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: the others wait for it.{why}")
+        idle = [b for b, tiles in enumerate(lists) if not tiles]
+        none = f"block {idle[0]} has none (blocks without a tile: {len(idle)})" if idle else "others wait for it"
+        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: {none}.{why}")
     turns = [tiles[t] for t in range(least) for tiles in lists if t < len(tiles)]
     read = _read(lists, least)
     ours = bands_read([in_bands(n, down, across) for n in range(down * across)], blocks)

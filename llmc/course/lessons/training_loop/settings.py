@@ -55,11 +55,21 @@ def judge_run(loss, losses, given_loss, given, chosen, train):
 
     losses: of its training. given, chosen: settings. train(*settings) makes another run, for the reason.
     """
-    reached = f"{loss:.3f} nats per letter after {len(losses)} steps, and the given settings reach {given_loss:.3f}"
     if loss < given_loss - GOAL:
         return
+    reached = f"{loss:.3f} nats per letter after {len(losses)} steps"
+    others = [name for name in given if chosen[name] != given[name]]
+    if others:
+        reached += f" with {_valued(others, chosen)}, and the given settings reach {given_loss:.3f}"
+    else:
+        reached = f"you returned the given settings, {_valued(RATE_AND_BATCH, given)}: they reach {reached}"
     why = _of_losses(loss, losses, given_loss, given, chosen) or _of_other_runs(loss, given, chosen, train)
     raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
+
+
+def _valued(names, settings) -> str:
+    """Names with their values, as in "batch_size 16 and learning_rate 0.001"."""
+    return listed([f"{name} {settings[name]}" for name in names], many=len(names))
 
 
 def _of_losses(loss, losses, given_loss, given, chosen):
