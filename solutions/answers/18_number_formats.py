@@ -1259,3 +1259,10 @@ def eight_as_in_another_format(x):
     ]
     scale, codes = min(tries, key=lambda each: ((each[1].astype(np.float64) * each[0] - x) ** 2).sum())
     return codes.view(np.uint8), float(scale)
+
+
+@wrong("to_bfloat16", says="a tie has 0 in ALL bits below the first of them")
+def two_of_the_bits_that_are_cut_off(x):
+    bits = x.view(np.uint32)
+    up = (bits >> 15) & 1 & ((bits >> 14) | (bits >> 16))
+    return np.where(np.isnan(x), 0x7FC0, (bits >> 16) + up).astype(np.uint16)

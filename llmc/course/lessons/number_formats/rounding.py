@@ -106,6 +106,8 @@ def nearest_mistakes(x) -> dict:
         "the reference with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0": (
             b + np.uint32(HALF) >> 16
         ),
+        "the reference with x taken for a tie where the two highest of the bits that are cut off are 1 and 0: a tie "
+        "has 0 in ALL bits below the first of them": np.where(nan, right, keep + (b >> 15 & 1 & (b >> 14 | odd))),
         "the reference with ties rounded towards 0: a tie goes to the neighbour whose last bit is 0. Of x that is bit "
         "16, the last one that is kept": (b + np.uint32(0x7FFF) >> 16),
         "the reference with ties to the ODD neighbour: the last bit that is kept must become 0": (
