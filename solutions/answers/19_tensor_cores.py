@@ -917,3 +917,15 @@ def a_place_of_the_squares_row(code):
 @wrong("swizzle", says="the first eight lines of each tile for all of them: lines begin at square / 8 * 8")
 def lines_of_the_first_squares(code):
     return replaced(code, "line = square / 8 * 8 + lane % 8", "line = lane % 8")
+
+
+@wrong(
+    "tiles_of_block", says="block 0 has 48 tiles where 24 would do, with 8 blocks and 16 x 12 tiles: 4 of the blocks"
+)
+def a_square_in_every_turn(block, blocks, down, across):
+    side, mine = int(blocks**0.5), []
+    for top in range(0, down, side):
+        for left in range(0, across, side):
+            rows, columns = range(top, min(top + side, down)), range(left, min(left + side, across))
+            mine += [(r, c) for r in rows for c in columns][block : block + 1]
+    return mine

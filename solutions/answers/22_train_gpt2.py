@@ -648,3 +648,8 @@ def broken_notes_every_later_start(log, healthy):
     if run["lr"].argmax() > ok["lr"].argmax() + 100:
         answer = "weight_decay"
     return answer
+
+
+@wrong("best_budget", says="With layers 4, channels 128 and length 16, the run saw")
+def budget_of_a_large_model():
+    return {"layers": 4, "channels": 128, "length": 16}

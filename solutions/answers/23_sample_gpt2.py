@@ -696,3 +696,14 @@ def top_p_with_a_sum_that_stops(p, share):
         if total >= share:
             break
     return np.where(p >= edge, p, 0.0) / total
+
+
+@wrong("beam_search", says="You returned")
+def beam_with_text_and_token_exchanged(model, prompt, n, width):
+    texts, totals = [[]], np.zeros(1)
+    for _ in range(n):
+        scores = totals[:, None] + [model.log_probs(prompt + text) for text in texts]  # (k, V)
+        order = np.argsort(-scores, axis=None)[:width]
+        texts = [texts[i % len(texts)] + [int(i // len(texts))] for i in order]
+        totals = scores.ravel()[order]
+    return texts[0], float(totals[0])

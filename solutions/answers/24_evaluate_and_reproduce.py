@@ -966,3 +966,23 @@ def plan_nearest_to_twenty(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(1, 201), key=lambda d: abs(flops / _cost(d) / weights(d) - 20))
     return d, flops / _cost(d)
+
+
+@wrong("bits_per_byte", says="each loss is taken for that of the next target: losses[:, t] is that of targets[:, t]")
+def bits_of_the_next_target(losses, targets, lengths):
+    losses, targets = losses[:, :-1], targets[:, 1:]
+    real = targets >= 0
+    return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
+
+
+@wrong("bits_per_byte", says="each loss is taken for that of the target before: losses[:, t] is that of targets[:, t]")
+def bits_of_the_target_before(losses, targets, lengths):
+    losses, targets = losses[:, 1:], targets[:, :-1]
+    real = targets >= 0
+    return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
+
+
+@wrong("bootstrap_interval", says="each size's mean over the seeds that all sizes drew: `losses[:, draw]` is (n, n, S)")
+def interval_over_the_seeds_of_all_sizes(losses, draws, statistic):
+    values = [statistic(losses[:, draw].mean(axis=(1, 2))) for draw in draws]
+    return tuple(np.percentile(values, [2.5, 97.5]))

@@ -40,6 +40,7 @@ def mistakes(losses, targets, lengths) -> dict:
     count = real.sum()
     per_row = [(wide[r, real[r]].sum(), lengths[targets[r, real[r]]].sum(), real[r].sum()) for r in range(len(losses))]
     bits = 1 / np.log(2)
+    behind, ahead = wide[:, :-1][real[:, 1:]].sum(), wide[:, 1:][real[:, :-1]].sum()  # losses one place off
     with np.errstate(all="ignore"):
         found = {
             "the nats per byte: divide by ln 2 for bits": nats / size,
@@ -90,6 +91,10 @@ def mistakes(losses, targets, lengths) -> dict:
             ).sum()
             / size,
             "log2 of the whole cost: losses are logarithms already, so divide by ln 2": np.log2(nats) / size,
+            "the number in which each loss is taken for that of the next target: losses[:, t] is that of targets[:, t] "
+            "already": bits * behind / lengths[targets[:, 1:][real[:, 1:]]].sum(),
+            "the number in which each loss is taken for that of the target before: losses[:, t] is that of "
+            "targets[:, t] already": bits * ahead / lengths[targets[:, :-1][real[:, :-1]]].sum(),
             "the number of the first document alone": bits * per_row[0][0] / per_row[0][1],
             "the number of the last document alone": bits * per_row[-1][0] / per_row[-1][1],
             "the sum of the documents' own bits per byte: add up costs and bytes, and divide once": bits

@@ -283,6 +283,8 @@ def interval_mistakes(losses, draws, statistic) -> dict:
         "the percentiles with one row of a draw for all sizes: row k picks among the runs of size k": np.percentile(
             all_of(drawn(losses, np.repeat(draws[:, :1], n, axis=1))), middle
         ),
+        "the percentiles with each size's mean over the seeds that all sizes drew: `losses[:, draw]` is (n, n, S), and "
+        "row k of a draw is for size k alone": np.percentile(all_of(losses[:, draws].mean(axis=(2, 3)).T), middle),
         "the percentiles with one run for each size: average all that were drawn": np.percentile(
             all_of(taken[:, :, 0]), middle
         ),

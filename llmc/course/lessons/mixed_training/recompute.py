@@ -158,7 +158,7 @@ def demand(net, schedule, limit, most, what) -> Cost:
         again = " again" * (schedule[k] in schedule[:k])
         words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
         when = f"{nothing}The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
-        why = _with_less(net, limit) or _what_is_there(net, schedule, k)
+        why = _with_less(net, limit) or _what_is_there(net, schedule, k, limit)
         raise WrongAnswer(f"{words}.\n{when} {why}\n→ Where to look: {WHERE}.")
     again = cost.us / once - 1
     if again > most:
@@ -208,7 +208,7 @@ def _with_less(net, limit) -> str:
     return ""
 
 
-def _what_is_there(net, schedule, k) -> str:
+def _what_is_there(net, schedule, k, limit) -> str:
     """Why there is so much in memory after item k: tensors that nobody reads any more, or not for long, or too many."""
     layers, there = {layer.name: layer for layer in net}, {}  # {name: the item that made it}
     for i, (action, name) in enumerate(schedule[: k + 1]):
@@ -221,11 +221,30 @@ def _what_is_there(net, schedule, k) -> str:
     if idle := [name for name, used in uses.items() if used is None]:
         nobody = "is there, and nobody reads it" if len(idle) == 1 else "are there, and nobody reads them"
         return f"{listed(idle)} {nobody} any more: drop what has been used."
-    for name, made in there.items():
-        again = ("make", name) in schedule[:made]
-        if again and any(action == "backward" for action, _ in schedule[k : uses[name]]):
-            return f"Item {made} makes {name} again, and item {uses[name]} is the next to read it: that is too early."
+    again = [name for name, made in there.items() if ("make", name) in schedule[:made]]
+    for name in again:
+        unread = _next_use(layers, schedule, name, there[name]) == uses[name]
+        if unread and any(action == "backward" for action, _ in schedule[k : uses[name]]):
+            read = f"item {uses[name]} is the next to read it"
+            return f"Item {there[name]} makes {name} again, and {read}: that is too early."
+    whole = {name for action, name in schedule[:k] if action == "make"} == set(layers)  # the forward pass is over
+    if whole and again and len(again) == len(there):
+        words = "All that is there was made again: nothing of it was kept from the forward pass."
+        count = len(_kept(greedy(net, limit) or ()))
+        fits = f"a schedule that keeps {count} of the {len(net)} tensors fits. What is kept need not be made again"
+        return f"{words} There is room: {fits}, with all that it reads." if count else words
     return "All of that will be read, so fewer tensors can be kept: compare the limit with the most bytes at any time."
+
+
+def _kept(schedule) -> set:
+    """The tensors in memory when the last layer's backward pass begins that were made once until then."""
+    made, there = [], set()
+    for action, name in schedule:
+        if action == "backward":
+            break
+        made += [name] * (action == "make")
+        (there.add if action == "make" else there.discard)(name)
+    return {name for name in there if made.count(name) == 1}
 
 
 def _next_use(layers, schedule, name, k):

@@ -85,6 +85,8 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         found["weights"][words] = widened(rounded), UPDATE
     if has_master:
         step = optimizer.adamw(widened(rounded), g * factor, m, v, *rest)
+        decayed = optimizer.adamw(start, g * factor, m, v, *rest).params + lr * decay * (start - widened(rounded))
+        found["weights"]["the reference with the decay of params' weight: master's decays"] = decayed, UPDATE
         words = "a step from params, not from master: small updates are lost again"
         found["weights"][words] = step.params, UPDATE
         found["weights"]["what it held before: the new weights belong in master, too"] = start, UPDATE
@@ -128,6 +130,10 @@ def compare_chance(params, exact, before, key, start):
         "rounded by the random bits of the thread's number within its block: take the weight's place, i": (
             (bits + _low(key, places % 256)) >> 16
         ),
+        "the weight's upper 16 bits, and 1 more where the random bits' last one is 1, whatever the lower half is: add "
+        "the lower 16 of them before the shift, so that the carry decides": upper + (random & 1),
+        "the weight's upper 16 bits, and 1 more where the random bits' bit 15 is 1, whatever the lower half is: "
+        "add all 16 before the shift, so that the carry decides": upper + (random >> 15),
         "rounded by the upper 16 of the random bits: the lower 16 are wanted": (
             (bits + (random_bits_of(key, places) >> 16)) >> 16
         ),

@@ -161,10 +161,39 @@ def _shorter(model, prompt, n, width, function) -> str:
         if not isinstance(did, tuple | list) or len(did) != 2 or np.ndim(did[0]) != 1:
             return ""
         if (tokens := [int(token) for token in did[0]]) != right:
-            fewer = "With fewer tokens it is right, and with" if m > 1 else "With"
+            fewer = f"With n below {m} it is right, and with" if m > 1 else "With"
             theirs = score(model.table, prompt, tokens) if len(tokens) == m else np.nan
-            return f"\n{fewer} n = {m} yours is {tokens} with {theirs:.4f}, and the beam's is {right} with {best:.4f}."
+            other = ""
+            if len(tokens) == m and isinstance(did[1], float) and not np.isclose(did[1], theirs, rtol=1e-4):
+                other = f" You returned {did[1]:.4f} with it: that is not the log-probability of this text."
+            return (
+                f"\n{fewer} n = {m} yours is {tokens} with {theirs:.4f}, and the beam's is {right} with {best:.4f}."
+                f"{other}"
+            )
     return ""
+
+
+def too_many_calls(model, prompt, n, width, function) -> str:
+    """A sentence on how often log_probs was called, where the text is right; with which text more than once."""
+    said = (
+        f"the text is right, but log_probs was called {model.calls} times, and {1 + (n - 1) * width} will do: once for "
+        "each text of the beam and round"
+    )
+    other, asked = type(model)(model.logp), []
+
+    def log_probs(tokens):
+        asked.append(tuple(int(token) for token in tokens))
+        return model.table(tokens)
+
+    other.log_probs = log_probs
+    outcome(function, other, list(prompt), n, width)
+    if (times := asked.count(tuple(prompt))) > 1:
+        return (
+            f"{said}. It is called {times} times with the prompt alone: a beam begins with a single text, the empty one"
+        )
+    if more := len(asked) - len(set(asked)):
+        return f"{said}. {more} of the calls are with a text that it was called with before"
+    return said
 
 
 def _likely(tokens, model, prompt, n, width, function) -> list:

@@ -65,9 +65,10 @@ def judge(lists, blocks, down, across, most=1.25, again=None):
     if longest > least:
         block = [len(tiles) for tiles in lists].index(longest)
         why = _full_bands(lists, blocks, down, across)
-        idle = [b for b, tiles in enumerate(lists) if not tiles]
-        none = f"block {idle[0]} has none (blocks without a tile: {len(idle)})" if idle else "others wait for it"
-        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: {none}.{why}")
+        fewest = min(map(len, lists))
+        count = sum(len(tiles) == fewest for tiles in lists)
+        others = f"{count} of the blocks {'have' if count > 1 else 'has'} {fewest or 'none at all'}"
+        raise _wrong(f"block {block} has {longest} tiles where {least} would do, {call}: {others}.{why}")
     turns = [tiles[t] for t in range(least) for tiles in lists if t < len(tiles)]
     read = _read(lists, least)
     ours = bands_read([in_bands(n, down, across) for n in range(down * across)], blocks)

@@ -100,7 +100,11 @@ def explain_run(run, given, chosen, standard, again) -> str:
         lines.append("these are the given settings")
     elif tokens < 2 * given_tokens:
         times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
-        lines.append(f"the run saw {times} letters as the given one: in the same budget, a smaller model sees more")
+        theirs = listed([f"{name} {value}" for name, value in chosen.items() if value != standard[name]])
+        lines.append(
+            f"with {theirs}, the run saw {times} letters as the given one: in the same budget, a smaller model sees "
+            "more"
+        )
     elif len(losses) < FEW:
         lines.append(f"{len(losses)} steps are few: a smaller batch makes more steps of the same letters")
     else:
