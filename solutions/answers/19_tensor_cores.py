@@ -797,17 +797,6 @@ def bands_without_their_last_row(block, blocks, down, across):
     return every[block::blocks]
 
 
-@wrong("tiles_of_block", says="with 8 blocks and 16 x 12 tiles: block 4 has none (blocks without a tile: 4)")
-def turns_of_a_square(block, blocks, down, across):
-    side, mine = int(blocks**0.5), []
-    for top in range(0, down, side):
-        for left in range(0, across, side):
-            rows, columns = range(top, min(top + side, down)), range(left, min(left + side, across))
-            square = [(row, column) for row in rows for column in columns]
-            mine += square[block : block + 1]
-    return mine
-
-
 @wrong("swizzle", says="group 6. In all calls the lines are right, and only groups are not")
 def a_sum_taken_back_where_it_is_read(code):
     code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
