@@ -100,7 +100,11 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     }
     alphas = {words: (pair[0], where) for words, (pair, where) in found.items()}
     # beta is compared where alpha is right: what would have changed alpha is not the cause
-    betas = {words: (pair[1], where) for words, (pair, where) in found.items() if np.isclose(pair[0], alpha, rtol=1e-5)}
+    betas = {
+        words: (pair[1], where)
+        for words, (pair, where) in found.items()
+        if np.isclose(pair[0], alpha, rtol=1e-5, atol=0)
+    }
     start = np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
     alphas["a line through the logarithms of sizes and times: a sum is no line there"] = np.exp(start) / a, FIT
     if (gone := sizes > sizes.min()).sum() > 1:
@@ -136,4 +140,4 @@ def _times_of(found, a, b, sizes):
 
 def _others(table, number):
     """Those that give another number."""
-    return {words: wrong for words, wrong in table.items() if not np.isclose(wrong[0], number, rtol=1e-5)}
+    return {words: wrong for words, wrong in table.items() if not np.isclose(wrong[0], number, rtol=1e-5, atol=0)}
