@@ -25,6 +25,7 @@ CALLS = [
     "words, now, by_accident",
     [
         ("with `rate` in place of `x`", "rate != 0", True),  # always true
+        ("with -1 in place of 0", "x != -1", True),
         ("with `ok` in place of `n`", "ok * rate", True),  # a condition for a number
         ("with `text` in place of `n`", "text * rate", True),
         ("with `n` in place of `rate`", "x * n, x", False),

@@ -1,15 +1,20 @@
 """Mutants of Python: the mistakes that are made, their words, and that the tree is whole again afterwards."""
 
 import ast
+import linecache
 from contextlib import closing
 
+import numpy as np
 import pytest
 
 from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.search import changes_of_theirs
+from llmc.course.mutants.solution import dumped, given_beside
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
+
+GIVEN = "def twice(x):\n    return x + x"
 
 
 def made(source, of=mutants):
@@ -143,6 +148,17 @@ def test_one_mistake_in_every_place():
     assert found["with sum in place of mean, everywhere"] == "x.sum(0) - a * x.sum(1)"
 
 
+def test_a_name_that_is_read_elsewhere_is_not_exchanged_everywhere():
+    words = [each for each in made("def f(a, b):\n    g = lambda: a\n    return a + b * a") if "everywhere" in each]
+    assert "with `b` in place of `a`, everywhere" not in words
+    assert "with `b` in place of `a`, everywhere" in returned("a + c * a", "a, b, c")
+
+
+def test_a_name_is_quoted_where_it_stands_once():
+    words = list(returned("a if sick(a) else b", "a, b"))
+    assert "with `b` in place of `a` in `sick(a)`" in words
+
+
 def test_two_mistakes_together():
     found = made("def f(a, b, c):\n    return (a + b) * c", pairs)
     assert "    return a" in " ".join(found.values())
@@ -189,16 +205,29 @@ def test_one_off_comes_before_a_call_left_out():
 
 
 def test_what_no_deadline_reaches_is_not_tried():
-    """A power of two large integers, and a list inside of itself, take for ever in a single operation."""
+    """A power of two large integers, a list inside of itself and many axes take for ever in a single operation."""
 
     def f(n):
         rows = []
         for k in n:
             rows.append(k)
-        return rows, n**0.5
+        return rows, n**0.5, np.zeros(n.shape)
 
     answer = learners(f)
     with closing(changes_of_theirs(answer.tree, answer.more, (missing, moved))) as changes:
         tried = [ast.unparse(answer.tree) for _ in changes]
     assert len(tried) > 20
-    assert not any("n ** n" in text or "rows.append(rows)" in text for text in tried)
+    assert not any("n ** n" in text or "rows.append(rows)" in text or "n.shape *" in text for text in tried)
+
+
+def test_what_a_notebook_gives_is_not_changed():
+    given, names = given_beside("block_backward"), {"__name__": "__main__", "np": np}
+    text = f"{GIVEN}\n\n\ndef block_backward(x):\n    return twice(x) + own(x)\n\n\ndef own(x):\n    return x - 1\n"
+    assert len(given) > 3
+    linecache.cache["<a cell>"] = (len(text), None, text.splitlines(keepends=True), "<a cell>")
+    exec(compile(text, "<a cell>", "exec"), names)
+    assert [each.name for each in learners(names["block_backward"]).tree.body] == ["own", "twice", "block_backward"]
+    with pytest.MonkeyPatch.context() as patch:
+        given = frozenset({dumped(ast.parse(GIVEN).body[0])})
+        patch.setattr("llmc.course.mutants.learners.given_beside", lambda exercise: given)
+        assert [each.name for each in learners(names["block_backward"]).tree.body] == ["own", "block_backward"]

@@ -161,6 +161,22 @@ def test_changes_that_lead_away_from_our_solution(before, after, away):
     assert beside_ours.leads_away(ours, lines, now) is away
 
 
+@pytest.mark.parametrize(
+    ("words", "before", "after", "lucky"),
+    [
+        ("with mean in place of sum", "return x.sum()", "return x.mean()", True),
+        ("with sum in place of mean", "return x.mean()", "return x.sum()", False),  # right where a mean was wrong
+        ("with the sign of `x.reshape(-1)` changed", "return x.reshape(-1)", "return -x.reshape(-1)", True),
+        ("without the factor `t`", "return x * (1 - t * t)", "return x * (1 - t)", True),
+        ("with max in place of min", "return min(x, 0)", "return max(x, 0)", False),  # which is ours
+    ],
+)
+def test_changes_that_make_up_for_a_mistake_elsewhere(words, before, after, lucky):
+    ours = solution("def f(x):\n    t = max(x, 0)\n    return x.sum() * t * t", "f")
+    lines, now = (["def f(x):", f"    {each}"] for each in (before, after))
+    assert beside_ours.makes_up(ours, words, lines, now) is lucky
+
+
 def test_swapped_axes_of_a_layout():
     with pytest.raises(WrongAnswer, match=r"axes 0 and 1 were swapped, \(30, 4\) in place of \(4, 30\)|transposed"):
         compare("out", X.T.reshape(X.shape), X)
