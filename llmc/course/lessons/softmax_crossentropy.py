@@ -467,6 +467,7 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         ),
         "ln V + std² / 2: a logit is a sum of C products, its variance is C · std²": (log(V) + std**2 / 2, FRESH),
         "ln V + C² · std² / 2: variances add up, not standard deviations": (log(V) + (C * std) ** 2 / 2, FRESH),
+        "ln V + C // 2 · std²: an odd C is rounded down": (log(V) + C // 2 * std**2, FRESH),
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
         "ln V + the standard deviation: half the variance (its square) belongs there": (log(V) + sqrt(variance), FRESH),
         "ln V + C · std / 2: variances add up, so std must be squared": (log(V) + C * std / 2, FRESH),

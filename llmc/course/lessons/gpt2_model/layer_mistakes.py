@@ -147,6 +147,22 @@ def _fused_classifier(c, function, given):
         _no_padding(logits)
 
 
+def leaves_logits(c, layers, given):
+    """WrongAnswer if a fused_classifier that writes in place changes the logits when no gradient is wanted."""
+    function = layers.get("fused_classifier")
+    if function in (None, given["fused_classifier"]) or not writes_in_place(function):
+        return
+    losses, logits = c.buffer(B, T, dtype=np.float32), c.buffer(B, T, Vp, dtype=np.float32)
+    logits[...] = _input(c, (B, T, Vp))
+    before = logits.copy()
+    c.call(function, losses, logits, c.rng.integers(0, V, (B, T)), None, V)
+    if not np.array_equal(logits, before):
+        raise WrongAnswer(
+            "fused_classifier changes logits with dloss=None: then only the losses are wanted, and logits stay as they "
+            "are. Compute in arrays of your own, and write into logits only if there is a dloss."
+        )
+
+
 def _no_padding(dlogits):
     """Only a model whose wte has numbers in its padding rows shows what is wrong here."""
     if dlogits[..., V:].any():
