@@ -455,7 +455,8 @@ def _joined(part, z, factor):
 def fresh_loss_mistakes(V, C, std) -> dict:
     """Known wrong predictions."""
     variance = C * std**2
-    return {
+    rounded = {"ln V + C // 2 · std²: an odd C is rounded down": (log(V) + C // 2 * std**2, FRESH)}
+    return (rounded if C % 2 else {}) | {
         "ln V: the fresh logits are not all equal, and that costs half their variance": (log(V), FRESH),
         "log2(V) + half the variance: it should be in nats (ln)": (log(V) / log(2) + variance / 2, FRESH),
         "log2(V): it should be in nats (ln), and half the variance of the logits is missing": (log(V) / log(2), FRESH),
@@ -467,7 +468,6 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         ),
         "ln V + std² / 2: a logit is a sum of C products, its variance is C · std²": (log(V) + std**2 / 2, FRESH),
         "ln V + C² · std² / 2: variances add up, not standard deviations": (log(V) + (C * std) ** 2 / 2, FRESH),
-        "ln V + C // 2 · std²: an odd C is rounded down": (log(V) + C // 2 * std**2, FRESH),
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
         "ln V + the standard deviation: half the variance (its square) belongs there": (log(V) + sqrt(variance), FRESH),
         "ln V + C · std / 2: variances add up, so std must be squared": (log(V) + C * std / 2, FRESH),

@@ -7,8 +7,19 @@ import time
 TICK = "__tick__"
 
 
+MANY = 200_000  # turns that a range may have: a comprehension cannot be stopped
+
+
 class TooLong(Exception):
-    """A loop was still running at its deadline."""
+    """A loop was still running at its deadline, or would be."""
+
+
+def short_range(*arguments) -> range:
+    """range(*arguments); TooLong if it has MANY turns or more."""
+    turns = range(*arguments)
+    if len(turns) >= MANY:
+        raise TooLong
+    return turns
 
 
 def ticking(deadline: float, seen=None) -> dict:

@@ -2,6 +2,7 @@
 
 import ast
 import linecache
+import time
 from contextlib import closing
 
 import numpy as np
@@ -11,7 +12,7 @@ from llmc.course.mutants import missing, moved
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.python_source import mutants, pairs
 from llmc.course.mutants.search import changes_of_theirs
-from llmc.course.mutants.solution import dumped, given_beside
+from llmc.course.mutants.solution import Solution, dumped, given_beside
 from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
 
 GIVEN = "def twice(x):\n    return x + x"
@@ -196,6 +197,14 @@ def test_a_loop_without_end_is_stopped():
     code = compile(stoppable(ast.parse("while True:\n    pass")), "<endless>", "exec")
     with pytest.raises(TooLong):
         exec(code, ticking(time.thread_time() + 0.05))
+
+
+def test_a_comprehension_that_would_hardly_end_is_not_begun():
+    text = "def f(n):\n    return [k for k in range(n)]"
+    function = Solution("f", stoppable(ast.parse(text)), {}).function(time.thread_time() + 1)
+    assert len(function(1000)) == 1000
+    with pytest.raises(TooLong):
+        function(10**12)
 
 
 def test_one_off_comes_before_a_call_left_out():
