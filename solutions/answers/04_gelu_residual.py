@@ -879,7 +879,7 @@ def fast_in_one_line_with_a_power(out, x):
     out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
 
 
-@wrong("fast_gelu_forward", says="`np.power(x, 3, out=out)` takes ")
+@wrong("fast_gelu_forward", says="with `x * x * x` in its place it is ")
 def fast_with_a_power_in_place(out, x):
     np.power(x, 3, out=out)
     out *= 0.044715
@@ -1164,11 +1164,6 @@ def residual_block_past_the_slope(dx, dw1, dw2, dout, x, w1, w2):
     dx += dout + more
     dw1 += dh.reshape(-1, H).T @ x.reshape(-1, C)
     dw2 += dout.reshape(-1, C).T @ a.reshape(-1, H)
-
-
-@wrong("fast_gelu_forward", says="right, but it is")
-def forward_with_a_cube_in_one_line(out, x):
-    out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
 
 
 @wrong("fast_gelu_forward", says="It is wrong only for x from -4.")

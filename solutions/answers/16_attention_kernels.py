@@ -780,7 +780,7 @@ def queries_whose_delta_one_lane_adds_up(code):
     return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", delta)
 
 
-@wrong("attention_dq", says="warp_sum(query * key * scale) - stats[row])")
+@wrong("attention_dq", says="with `expf(warp_sum(query * key * scale) - stats[row])` in place of")
 def queries_that_subtract_stats_32_times(code):
     return replaced(code, PROBABILITY, "float p = expf(warp_sum(query * key * scale - stats[row]));")
 

@@ -756,7 +756,10 @@ def buckets_by_count(pieces, cluster):
     )
 
 
-@wrong("choose_buckets", says="If single borders are ")
+@wrong(
+    "choose_buckets",
+    says="If single borders are taken away, as long as that helps, only 5.49 ms are added, with 3 buckets",
+)
 def buckets_by_a_limit(pieces, cluster):
     """The best of all limits in bytes, each good for some clusters only."""
     total = sum(piece.nbytes for piece in pieces)
@@ -965,7 +968,7 @@ def fit_of_logarithms(world, sizes, seconds):
     return np.exp(start) / (2 * (world - 1)), 1 / slope
 
 
-@wrong("choose_buckets", says="If single borders are ")
+@wrong("choose_buckets", says="If single borders are moved, added or taken away, as long as that helps, only 18.54 ms")
 def buckets_that_take_one_after_the_other(pieces, cluster):
     counts, rest = [], list(pieces)
     while rest:

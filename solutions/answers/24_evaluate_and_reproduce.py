@@ -781,7 +781,7 @@ def plan_of_at_most_48_layers(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says=": does it try those in between?")
+@wrong("plan_run", says="or a multiple of 4 more: does it try those in between?")
 def plan_in_steps_of_four_layers(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))

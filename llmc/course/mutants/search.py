@@ -172,9 +172,9 @@ class Search:
         found, only, lines = [], [], ast.unparse(self.solution.tree).splitlines() if self.solution.of_arrays else []
         with closing(self.made(self.solution, several, self.end(), only)) as made:
             for words, array in made:
-                if LUCKY.match(words) and self.thin():
+                if not self.explains(array) or LUCKY.match(words) and self.thin():
                     continue
-                if self.explains(array) and self.elsewhere.same(lambda: self.solution.function(self.end()), partly):
+                if self.elsewhere.same(lambda: self.solution.function(self.end()), partly):
                     words = placed(words, lines, self.solution.tree) if self.solution.of_arrays else words
                     found.append(words.removeprefix(only[0]) if only else words)
                     left_out = LEFT_OUT.match(words)
