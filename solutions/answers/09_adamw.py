@@ -1347,3 +1347,17 @@ def groups_by_the_layers_of_some_tensors(shapes):
         else:
             rest.append(name)
     return decayed, rest
+
+
+def _running(old, new, beta):
+    return beta * old + (1 - beta) * new
+
+
+@wrong("adamw_step", says="params goes wrong in `lr * m_hat / (np.sqrt(v_hat) + eps)`, or in what makes `m_hat`")
+def adamw_of_means_taken_twice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    m[...] = _running(m, grads, beta1)
+    v[...] = _running(v, grads**2, beta2)
+    m_hat = _running(m, grads, beta1) / (1 - beta1**t)
+    v_hat = _running(v, grads**2, beta2) / (1 - beta2**t)
+    params *= 1 - lr * weight_decay
+    params -= lr * m_hat / (np.sqrt(v_hat) + eps)

@@ -60,7 +60,7 @@ def inexact(got, expected, start) -> list[str]:
         share, kind = ("half", "one-sided") if order == 1 else ("a quarter", "central")
         falls = f"The error falls to {share} when {number} is halved, as that of a {kind} difference does"
         return [f"{falls}: the formula of the derivative has no such error."]
-    last, solution = _replay_like(got), check.solution()
+    last, solution = replay_like(got), check.solution()
     if not last or solution is None or not solution.of_arrays:
         return []
     right = solution.function(time.thread_time() + solution.seconds)
@@ -68,7 +68,7 @@ def inexact(got, expected, start) -> list[str]:
         return said_of_curve(check.function, right, *last)
 
 
-def _replay_like(got):
+def replay_like(got):
     """(the call that made `got`, which of its outputs that is); an earlier call for one too large to be kept."""
     last = evidence.last_call()
     if last is None:
@@ -205,7 +205,7 @@ def _right_at_first(answer, calls, right, same) -> bool:
 
 def digits_lost(name, got) -> list[str]:
     """A sentence if the array `got` of the last call would be right in float64; [] otherwise."""
-    check, found = looked_into(), _replay_like(got)
+    check, found = looked_into(), replay_like(got)
     solution = check.solution() if check and found else None
     if not isinstance(solution, Solution) or found[0].outputs[found[1]] is None:
         return []
@@ -242,7 +242,7 @@ def reversed_axes() -> str | None:
 
 def another_step(name, got) -> list[str]:
     """Sentences if the array `got` is what our solution has at another step, in this call and in others; else []."""
-    check, last = looked_into(), _replay_like(got)
+    check, last = looked_into(), replay_like(got)
     if check is None or last is None or last[0].outputs[last[1]] is None:
         return []
     solution, (replay, k) = check.solution(), last
@@ -290,7 +290,7 @@ def _right_when_new(check, got, target) -> bool:
 
     A default argument is made anew then, and a global is not.
     """
-    found, solution = _replay_like(got), check.solution()
+    found, solution = replay_like(got), check.solution()
     if found is None or len(check.replays) < 2 or not isinstance(solution, Solution):
         return False
     replay, k = found
@@ -306,7 +306,7 @@ def _right_when_new(check, got, target) -> bool:
 def shared_by_threads(got) -> str | None:
     """A sentence about what the threads of the learner's function share, if `got` is right without threads; or None."""
     check = looked_into()
-    return between_threads.shared_by_threads(check.function, _replay_like(got), got) if check else None
+    return between_threads.shared_by_threads(check.function, replay_like(got), got) if check else None
 
 
 def stale() -> str | None:

@@ -15,6 +15,7 @@ from llmc.course.checks.beside import digits_apart
 from llmc.course.checks.changes import cured, explained_by
 from llmc.course.checks.curve import COARSE, ENDS
 from llmc.course.checks.explain import WrongAnswer, stopped
+from llmc.course.checks.first_wrong import first_wrong
 from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.known_mistakes import as_known, known_mistake
@@ -249,6 +250,9 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     digits = causes.digits_lost(case.name, got)
     given = evidence.inputs()
     cause = digits or inexact() or beyond(case, given)
+    place = [] if cause else first_wrong(case.name, got)
+    if place:
+        return place
     shown = narrowed(case, not evidence.of_arrays(), evidence.launch(), cause, given)
     new = None if cause and not digits else new
     shown += [] if cause or expected.ndim == 0 else causes.influenced(case.name, got, expected, start, _is_wrong(case))

@@ -190,7 +190,8 @@ def _by_single_borders(pieces, buckets, cluster, most):
     for words, changed in BORDERS.items() if is_explaining() else ():
         borders, least = start, got
         while True:
-            tried = [(play(pieces, _counts(some, n), cluster), sorted(some)) for some in changed(borders, n)]
+            some_and_ms = ((some, play(pieces, _counts(some, n), cluster)) for some in changed(borders, n))
+            tried = [(round(ms, 9), sorted(some)) for some, ms in some_and_ms]  # equal ones on every machine
             if not tried or min(tried)[0] >= least - 1e-9:
                 break
             least, borders = min(tried)[0], frozenset(min(tried)[1])

@@ -1,0 +1,258 @@
+"""Which expression of a learner's function is the first to be wrong? What our solution has there is put in its place.
+
+An expression is named if our solution never has what comes out of it, and the function gives the right outputs once it
+gets what our solution makes of the same numbers instead. Both are tried, in several calls. Then the mistake is in that
+expression, or in the lines that make what goes into it, as far as our solution has not these numbers, too.
+"""
+
+import ast
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from llmc.course.mutants.elsewhere import dtype_of
+from llmc.course.mutants.picked import close
+from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.solution import Solution
+from llmc.course.mutants.traced import CLOSED, Trace
+
+SECONDS = 1.5  # of processor time that the search for one place may take
+MANY = 50_000  # numbers of one expression, in all turns of its loop, that are compared
+OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Call, ast.IfExp)
+HIDDEN = (*CLOSED, ast.List, ast.Set, ast.Dict, ast.Compare, ast.BoolOp, ast.Starred)  # whose parts are not followed
+LEAST = 2  # calls in which all of it must hold
+MOST = 2  # lines before the expression that may hold the mistake, too
+
+
+@dataclass(frozen=True)
+class Graft:
+    """The learner's expression, and that of our solution which makes it right, as a sentence quotes them.
+
+    before: names of the learner's that go into it and may be wrong, too; none if all of it is right.
+    """
+
+    theirs: str
+    ours: str
+    before: list[str]
+
+
+class Watched(Trace):
+    """A trace that keeps what each expression gave, turn by turn; `at`, if not None, gives the numbers `instead`."""
+
+    at, instead = None, None
+
+    def __init__(self, tree):
+        self.values, self.too_many, self.nodes = {}, set(), []  # {number of an expression: its values}
+        loops = [node.target for node in ast.walk(tree) if isinstance(node, ast.For)]
+        self.counters = {n.id for target in loops for n in ast.walk(target) if isinstance(n, ast.Name)}
+        super().__init__(tree)
+
+    def number(self, node, parts):
+        """Of a new expression, which is kept."""
+        self.nodes.append(node)
+        return super().number(node, parts)
+
+    def follows(self, number) -> bool:
+        """Is all that goes into that expression followed? An array as an index is not."""
+        nodes = list(ast.walk(self.nodes[number]))
+        indices = [n for node in nodes if isinstance(node, ast.Subscript) for n in ast.walk(node.slice)]
+        names = {n.id for n in indices if isinstance(n, ast.Name)}
+        return not any(isinstance(node, HIDDEN) for node in nodes) and names <= self.counters
+
+    def seen(self, number, value):
+        """Note the value; what the function goes on with is another one at the graft."""
+        if number == self.at:
+            value = self._grafted(number, value)
+        kept = self.values.setdefault(number, [])
+        if number not in self.too_many and _is_numeric(value) and sum(map(np.size, kept)) <= MANY:
+            kept.append(np.array(value))
+        else:
+            self.too_many.add(number)
+        step = super().seen(number, value)
+        self.last[number].number = number
+        return step
+
+    def _grafted(self, number, value):
+        """The next numbers of `instead`, in the shape of this value."""
+        turn, shape = len(self.values.get(number, [])), np.shape(value)
+        if isinstance(self.instead, np.ndarray) and self.instead.size == 1:
+            new = np.broadcast_to(self.instead.reshape(()), shape)
+        elif isinstance(self.instead, tuple):  # one array for one value, along whose axes it is the same
+            new = np.broadcast_to(self.instead[0], shape)
+        else:
+            new = self.instead[turn * np.size(value) :][: np.size(value)].reshape(shape)
+        if "out=" in self.texts[number]:  # it has been written there
+            value[...] = new
+            return value
+        return new.copy() if isinstance(value, np.ndarray) else new[()]
+
+    def all_of(self, number):
+        """Every number that an expression gave, one after the other; None where they are none, or too many."""
+        values = self.values.get(number)
+        if not values or number in self.too_many:
+            return None
+        return np.concatenate([value.ravel() for value in values])
+
+
+def graft(solution, answer, replays) -> Graft | None:
+    """The first wrong expression of the learner's; None where no graft makes the function right.
+
+    answer: `learners` of the function. replays: calls, those that the learner's function may get right among them.
+    """
+    if not isinstance(solution, Solution):
+        return None
+    end = time.thread_time() + SECONDS
+    calls = list(filter(None, (Call.of(solution, answer, replay) for replay in replays)))
+    if len(calls) < LEAST:
+        return None
+    for number, other in calls[0].candidates():
+        if time.thread_time() > end:
+            return None
+        with suppress(Exception):  # shapes that do not fit
+            if all(call.mended(answer, number, other) for call in calls) and not calls[0].needed(answer, number):
+                return Graft(calls[0].theirs.texts[number], calls[0].ours.texts[other], calls[0].roots(number)[1])
+    return None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call that the learner's function gets wrong: what every expression gives in it, theirs and ours."""
+
+    replay: Replay
+    ours: Watched
+    theirs: Watched
+
+    @classmethod
+    def of(cls, solution, answer, replay):
+        """None where the learner's function is right, or cannot be watched."""
+        ours, theirs = Watched.of(solution, replay), Watched.of(answer, replay)
+        call = cls(replay, ours, theirs)
+        return None if None in (ours, theirs) or call.right(theirs.outputs) else call
+
+    def right(self, outputs) -> bool:
+        """Are these what our solution gives?"""
+        pairs = list(zip(outputs, self.ours.outputs))
+        alike = len(outputs) == len(self.ours.outputs) and all(np.shape(one) == np.shape(it) for one, it in pairs)
+        return alike and all(close(one, it, it, dtype_of(self.replay)) for one, it in pairs)
+
+    def candidates(self) -> Iterator[tuple[int, int]]:
+        """(number of an expression of theirs, of one of ours) that may belong together, by what this call shows."""
+        for number, kind in enumerate(self.theirs.kinds):
+            if kind in OPERATIONS and self.goes_wrong(number):
+                others = (k for k, its in enumerate(self.ours.kinds) if its in OPERATIONS and self._says(k))
+                yield from ((number, other) for other in others if self.numbers_for(number, other) is not None)
+
+    def mended(self, answer, number, other) -> bool:
+        """Is the call right with that graft, and does the expression make wrong numbers of right ones?"""
+        if not (self.goes_wrong(number) and self.of_the_same(number, other)):
+            return False
+        instead = self.numbers_for(number, other)
+        if instead is None:
+            return False
+        grafted = type("Grafted", (Watched,), {"at": number, "instead": instead}).of(answer, self.replay)
+        return grafted is not None and self.right(grafted.outputs)
+
+    def _says(self, other) -> bool:
+        """Is that expression of our solution short enough to be quoted whole, and are its numbers not all the same?"""
+        values = self.ours.all_of(other)
+        shown = "…" not in self.ours.texts[other] and self.ours.follows(other)
+        return shown and values is not None and np.ptp(values.astype(np.float64)) > 0
+
+    def needed(self, answer, number) -> bool:
+        """Is an output that is right made of this expression? Then that is right, though our solution has none such."""
+        values = self.theirs.all_of(number)
+        other = type("Other", (Watched,), {"at": number, "instead": 1.37 * values + 0.11}).of(answer, self.replay)
+        triples = zip(self.theirs.outputs, self.ours.outputs, other.outputs if other else self.theirs.outputs)
+        right = ((mine, new) for mine, ours, new in triples if close(mine, ours, ours, dtype_of(self.replay)))
+        return any(not np.array_equal(mine, new) for mine, new in right)
+
+    def goes_wrong(self, number) -> bool:
+        """Is it something that our solution never has?"""
+        values = self.theirs.all_of(number)
+        return (
+            values is not None
+            and self.theirs.follows(number)
+            and not self._known(values)
+            and len(self.roots(number)[1]) <= MOST
+        )
+
+    def _known(self, values) -> bool:
+        """Does an expression of our solution have just these numbers? A single one may be an index, or a length."""
+        return values.size == 1 or any(_same(values, self.ours.all_of(k)) for k in range(len(self.ours.texts)))
+
+    def roots(self, number, seen=()) -> tuple[list[np.ndarray], list[str]]:
+        """What an expression of the learner's is made of: (numbers that our solution has, or was given; names).
+
+        The names hold other numbers, which are made of those.
+        """
+        found, before = [], []
+        for part in self.theirs.parts[number]:
+            if not isinstance(part, int):
+                continue
+            name = self.theirs.kinds[part] in (ast.Name, ast.Subscript)
+            values = self.theirs.all_of(part) if name else None
+            given = self._given(part) if name else []
+            if name and (values is None or not given or self._known(values)):
+                found += [] if values is None else [values]
+                continue
+            for step in given or [part]:
+                if step not in seen:
+                    more, earlier = self.roots(step, (*seen, step))
+                    found, before = found + more, before + [self.theirs.texts[part]] * bool(given) + earlier
+        return found, list(dict.fromkeys(before))
+
+    def _given(self, number) -> list[int]:
+        """Numbers of the expressions that gave a name, or the name of a slice, its value; none for an argument."""
+        while self.theirs.kinds[number] is ast.Subscript:
+            inner = [part for part in self.theirs.parts[number] if isinstance(part, int)]
+            if not inner:
+                return []
+            number = inner[0]
+        steps = (self.theirs.given.get(part, {}) for part in self.theirs.parts[number] if not isinstance(part, int))
+        return [k for each in steps for k in each]
+
+    def of_the_same(self, number, other) -> bool:
+        """Does our solution make its numbers of those of which the learner's function makes the wrong ones?"""
+        given, used = [each for each in self.roots(number)[0] if each.size > 1], []
+        return all(_from(self.ours, step, given, set(), used) for step in self.ours.last[other].made_of) and bool(used)
+
+    def numbers_for(self, number, other):
+        """What the graft gives: as many numbers, or one array that is spread over axes; None where it does not fit."""
+        values, new = self.theirs.all_of(number), self.ours.all_of(other)
+        if new is None or new.size == 1:
+            return new if new is not None and values.size == len(self.theirs.values[number]) > 1 else None
+        if values.size == new.size:
+            return None if _same(values, new) else new
+        one, array = self.theirs.values[number], self.ours.values[other]
+        fits = len(one) == len(array) == 1 and one[0].ndim == array[0].ndim
+        fits = fits and all(a in (1, b) for a, b in zip(array[0].shape, one[0].shape))
+        return (array[0],) if fits else None
+
+
+def _from(ours, step, given, seen, used) -> bool:
+    """Is this step, or all that it is made of, among the given numbers? Single numbers are anybody's.
+
+    used: a list for those of the given numbers that it is made of.
+    """
+    if id(step) in seen or not isinstance(step.value, np.ndarray) or step.value.size == 1:
+        return True
+    seen.add(id(step))
+    values = ours.all_of(getattr(step, "number", None))
+    same = [each for each in given if values is not None and _same(values, each)]
+    used += same[:1]
+    return bool(same) or bool(step.made_of) and all(_from(ours, part, given, seen, used) for part in step.made_of)
+
+
+def _same(one, other) -> bool:
+    """Are these the same numbers but for rounding?"""
+    if other is None or one.size != other.size:
+        return False
+    dtype = "float32" if np.float32 in (one.dtype, other.dtype) else "float64"
+    return close(one, other, other, dtype)
+
+
+def _is_numeric(value) -> bool:
+    return isinstance(value, (bool, int, float, np.generic, np.ndarray)) and np.asarray(value).dtype.kind in "biuf"
