@@ -142,7 +142,8 @@ class Call:
         """(number of an expression of theirs, of one of ours) that may belong together, by what this call shows."""
         for number, kind in enumerate(self.theirs.kinds):
             if kind in OPERATIONS and self.goes_wrong(number):
-                others = (k for k, its in enumerate(self.ours.kinds) if its in OPERATIONS and self._says(k))
+                others = [k for k, its in enumerate(self.ours.kinds) if its in OPERATIONS and self._says(k)]
+                others.sort(key=lambda k: _operation(self.ours.nodes[k]) != _operation(self.theirs.nodes[number]))
                 yield from ((number, other) for other in others if self.numbers_for(number, other) is not None)
 
     def mended(self, answer, number, other) -> bool:
@@ -170,54 +171,62 @@ class Call:
         return any(not np.array_equal(mine, new) for mine, new in right)
 
     def goes_wrong(self, number) -> bool:
-        """Is it something that our solution never has?"""
+        """Is it something that our solution never has, made of what is followed?"""
         values = self.theirs.all_of(number)
-        return (
-            values is not None
-            and self.theirs.follows(number)
-            and not self._known(values)
-            and len(self.roots(number)[1]) <= MOST
-        )
+        if values is None or not self.theirs.follows(number) or self._known(values):
+            return False
+        roots = self.roots(number)
+        return roots is not None and len(roots[1]) <= MOST
 
     def _known(self, values) -> bool:
         """Does an expression of our solution have just these numbers? A single one may be an index, or a length."""
         return values.size == 1 or any(_same(values, self.ours.all_of(k)) for k in range(len(self.ours.texts)))
 
-    def roots(self, number, seen=()) -> tuple[list[np.ndarray], list[str]]:
+    def roots(self, number, seen=()) -> tuple[list[np.ndarray], list[str]] | None:
         """What an expression of the learner's is made of: (numbers that our solution has, or was given; names).
 
-        The names hold other numbers, which are made of those.
+        The names hold other numbers, which are made of those. None where one is handed to a function of the learner's.
         """
         found, before = [], []
-        for part in self.theirs.parts[number]:
-            if not isinstance(part, int):
-                continue
-            name = self.theirs.kinds[part] in (ast.Name, ast.Subscript)
-            values = self.theirs.all_of(part) if name else None
-            given = self._given(part) if name else []
-            if name and (values is None or not given or self._known(values)):
+        for part in (part for part in self.theirs.parts[number] if isinstance(part, int)):
+            named = self.theirs.kinds[part] in (ast.Name, ast.Subscript)
+            values, given = self.theirs.all_of(part), self._given(part) if named else []
+            if named and (values is None or self._known(values) or not given and self._is_argument(part)):
                 found += [] if values is None else [values]
                 continue
-            for step in given or [part]:
-                if step not in seen:
-                    more, earlier = self.roots(step, (*seen, step))
-                    found, before = found + more, before + [self.theirs.texts[part]] * bool(given) + earlier
+            if named and not given:
+                return None
+            for step in (step for step in given or [part] if step not in seen):
+                more = self.roots(step, (*seen, step))
+                if more is None:
+                    return None
+                found, before = found + more[0], before + [self.theirs.texts[part]] * bool(given) + more[1]
         return found, list(dict.fromkeys(before))
+
+    def _is_argument(self, number) -> bool:
+        """Is it an argument of the exercise's function, or a global, and not one of a helper's?"""
+        names = [part for part in self.theirs.parts[self._root(number)] if not isinstance(part, int)]
+        helpers = [node for node in self.theirs.tree.body[:-1] if isinstance(node, ast.FunctionDef)]
+        theirs = {(node.name, a.arg) for node in helpers for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        return not theirs & set(names)
+
+    def _root(self, number) -> int:
+        """The name of which that expression is a slice of a slice."""
+        while self.theirs.kinds[number] is ast.Subscript:
+            number = next((part for part in self.theirs.parts[number] if isinstance(part, int)), None)
+            if number is None:
+                raise ValueError("not a slice of a name")
+        return number
 
     def _given(self, number) -> list[int]:
         """Numbers of the expressions that gave a name, or the name of a slice, its value; none for an argument."""
-        while self.theirs.kinds[number] is ast.Subscript:
-            inner = [part for part in self.theirs.parts[number] if isinstance(part, int)]
-            if not inner:
-                return []
-            number = inner[0]
-        steps = (self.theirs.given.get(part, {}) for part in self.theirs.parts[number] if not isinstance(part, int))
-        return [k for each in steps for k in each]
+        names = (part for part in self.theirs.parts[self._root(number)] if not isinstance(part, int))
+        return [k for name in names for k in self.theirs.given.get(name, {})]
 
     def of_the_same(self, number, other) -> bool:
-        """Does our solution make its numbers of those of which the learner's function makes the wrong ones?"""
-        given, used = [each for each in self.roots(number)[0] if each.size > 1], []
-        return all(_from(self.ours, step, given, set(), used) for step in self.ours.last[other].made_of) and bool(used)
+        """Does our solution make its numbers, with others, of those of which the learner's makes the wrong ones?"""
+        given = [each for each in self.roots(number)[0] if each.size > 1]
+        return any(_made_of(self.ours, step, given, set()) for step in self.ours.last[other].made_of)
 
     def numbers_for(self, number, other):
         """What the graft gives: as many numbers, or one array that is spread over axes; None where it does not fit."""
@@ -232,18 +241,14 @@ class Call:
         return (array[0],) if fits else None
 
 
-def _from(ours, step, given, seen, used) -> bool:
-    """Is this step, or all that it is made of, among the given numbers? Single numbers are anybody's.
-
-    used: a list for those of the given numbers that it is made of.
-    """
+def _made_of(ours, step, given, seen) -> bool:
+    """Is this step, or something that it is made of, among the given arrays?"""
     if id(step) in seen or not isinstance(step.value, np.ndarray) or step.value.size == 1:
-        return True
+        return False
     seen.add(id(step))
     values = ours.all_of(getattr(step, "number", None))
-    same = [each for each in given if values is not None and _same(values, each)]
-    used += same[:1]
-    return bool(same) or bool(step.made_of) and all(_from(ours, part, given, seen, used) for part in step.made_of)
+    here = values is not None and any(_same(values, each) for each in given)
+    return here or any(_made_of(ours, part, given, seen) for part in step.made_of)
 
 
 def _same(one, other) -> bool:
@@ -251,7 +256,17 @@ def _same(one, other) -> bool:
     if other is None or one.size != other.size:
         return False
     dtype = "float32" if np.float32 in (one.dtype, other.dtype) else "float64"
-    return close(one, other, other, dtype)
+    finite = np.isfinite(one) & np.isfinite(other)
+    return np.array_equal(one[~finite], other[~finite], equal_nan=True) and close(
+        one[finite], other[finite], other[finite], dtype
+    )
+
+
+def _operation(node) -> str:
+    """What is done on top of an expression: "Sub", "sum", "exp"."""
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return type(getattr(node, "op", node)).__name__
 
 
 def _is_numeric(value) -> bool:
