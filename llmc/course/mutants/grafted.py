@@ -105,7 +105,8 @@ def graft(solution, answer, replays) -> Graft | None:
     if not isinstance(solution, Solution):
         return None
     end = time.thread_time() + SECONDS
-    calls = list(filter(None, (Call.of(solution, answer, replay) for replay in replays)))
+    in_time = (replay for replay in replays if time.thread_time() < end)
+    calls = list(filter(None, (Call.of(solution, answer, replay) for replay in in_time)))
     if len(calls) < LEAST:
         return None
     for number, other in calls[0].candidates():
