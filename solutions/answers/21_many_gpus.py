@@ -907,6 +907,14 @@ def clip_where_the_square_is_long(shard, most, ranks):
     return norm
 
 
+@wrong("global_clip", says="scaled where the largest of this rank's numbers is above `most`: the norm of the whole")
+def clip_where_the_largest_is_long(shard, most, ranks):
+    norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
+    if np.abs(shard).max(initial=0) > most:
+        shard *= most / norm
+    return norm
+
+
 @wrong("fit_costs", says="the line through the smallest and the largest array alone")
 def fit_costs_from_two_sizes(world, sizes, seconds):
     small, large = np.argmin(sizes), np.argmax(sizes)

@@ -28,7 +28,6 @@ def wrong_rstd(centred, right) -> dict:
         "eps added 32 times: once in each lane, before warp_sum. Add it to the variance, once": variance + 32 * eps,
         "eps / C: eps is added to the sum of squares. Add it to the variance": variance + eps / C,
         "C · eps: eps is added for each number. Add it to the variance, once": variance + C * eps,
-        "eps²": variance + eps**2,
         "|x - mean| in place of its square": np.abs(centred).mean(axis=1) + eps,
         "the variance divided by C once more": variance / C + eps,
         "the sum of squares divided by 256: divide by C": variance * C / 256 + eps,
