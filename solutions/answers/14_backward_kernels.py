@@ -993,7 +993,7 @@ def fused_whose_warps_return(code):
     return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
 
 
-@wrong("fused_layernorm_backward", says="Your kernel passes this whole check without `return;`")
+@wrong("fused_layernorm_backward", says="passes this whole check without `if ((int)blockIdx.x * 8 >= N) return;`")
 def fused_whose_blocks_return(code):  # all warps of a block that has rows stay
     rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
     return replaced(code, rows, "    if ((int)blockIdx.x * 8 >= N) return;\n" + rows)

@@ -106,7 +106,7 @@ def nearest_looks_at_the_wrong_bit(x):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
-@wrong("to_bfloat16", says="what the addition makes of a NaN")
+@wrong("to_bfloat16", says="ones in the lower half alone are cut off, which leaves infinity, and a carry")
 def nearest_forgets_nan(x):
     bits = x.view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
@@ -189,7 +189,7 @@ def nearest_looks_one_bit_too_far(x):
     return np.where(np.isnan(x), 0x7FC0, rounded).astype(np.uint16)
 
 
-@wrong("to_bfloat16", says="infinity in place of NaN")
+@wrong("to_bfloat16", says="infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has.")
 def nearest_makes_infinity_of_nan(x):
     bits = x.view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
@@ -263,7 +263,7 @@ def stochastic_is_nearest(x, random):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
-@wrong("stochastic_bfloat16", says="random − lower in place of their sum")
+@wrong("stochastic_bfloat16", says="random > lower: that is likely where lower is small, and must be rare there")
 def stochastic_compares_the_other_way(x, random):
     bits = x.view(np.uint32)
     rounded = ((bits >> 16) + (random > (bits & 0xFFFF))).astype(np.uint16)
@@ -305,7 +305,7 @@ def stochastic_and_nearest(x, random):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
-@wrong("stochastic_bfloat16", says="what the addition makes of a NaN")
+@wrong("stochastic_bfloat16", says="what the addition makes of a NaN: infinity or a zero. Test for NaN first.")
 def stochastic_forgets_nan(x, random):
     return ((x.view(np.uint32) + random) >> 16).astype(np.uint16)
 
@@ -441,7 +441,11 @@ def kahan_overwrites_too_early(x):
     return total
 
 
-@wrong("kahan_sum", says="`old` and `total` are one array, and `total += wanted` changes both")
+@wrong(
+    "kahan_sum",
+    says="`old` and `total` are one array, and `total += wanted` changes both. Copy it, `old = total.copy()`, or make "
+    "a new array, `total = total + wanted`.",
+)
 def kahan_keeps_no_copy(x):
     total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])
     for row in x:
@@ -863,7 +867,7 @@ def eight_in_the_usual_way(x):
     return y.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
 
 
-@wrong("quantize_e4m3", says="which is NaN")
+@wrong("quantize_e4m3", says="For numbers 16 times as large your scale is 1, too: it must grow with the numbers")
 def eight_without_a_scale(x):
     with np.errstate(all="ignore"):
         return x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), 1.0
@@ -1065,7 +1069,7 @@ def unscale_in_float64(grads, scale, good_steps, interval):
     return unscaled, scale, good_steps
 
 
-@wrong("stochastic_bfloat16", says="the largest finite number where it should be infinity")
+@wrong("stochastic_bfloat16", says="right patterns without the line `up = np.where(")
 def stochastic_that_saturates(x, random):
     up = (x.view(np.uint32) + random) >> 16
     up = np.where(np.isfinite(x) & (up & 0x7FFF == 0x7F80), up - 1, up)
@@ -1129,7 +1133,7 @@ def eight_by_relative_errors(x):
 _scales = {}
 
 
-@wrong("quantize_e4m3", says="our function gives a result again when other numbers are written into `x`")
+@wrong("quantize_e4m3", says="our function gives its second result again when other numbers are written into `x`")
 def eight_with_a_scale_for_each_size(x):
     if x.size not in _scales:
         _scales[x.size] = _best_scale(x, float(np.abs(x).max()) / 448 or 1.0, _squares)[1]
@@ -1180,7 +1184,11 @@ def nearest_without_brackets_around_a_comparison(x):
     return np.where(np.isnan(x), 0x7FC0, upper + up).astype(np.uint16)
 
 
-@wrong("to_bfloat16", says="with 32 bits in place of 16 in `lower = (bits & 65535).astype(np.uint16)`")
+@wrong(
+    "to_bfloat16",
+    says="with 32 bits in place of 16 in `lower = (bits & 65535).astype(np.uint16)`: a sum of two uint16 wraps "
+    "around at 65536, and its carry is lost. The result is uint32 then: make uint16 of it at the end.",
+)
 def nearest_with_a_carry_in_16_bits(x):
     bits = x.view(np.uint32)
     upper = (bits >> 16).astype(np.uint16)

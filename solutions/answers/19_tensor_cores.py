@@ -140,7 +140,7 @@ def only_the_first_eight_rows(code):
     return replaced(code, "    place[8 * N] = d[2];\n    place[8 * N + 1] = d[3];\n", "")
 
 
-@wrong("mma_by_hand", says="never written")
+@wrong("mma_by_hand", says="Your kernel passes this whole check without `if (lane > 0) return;` in line 37.")
 def one_lane_stores(code):
     return replaced(code, "    place[0] = d[0];", "    if (lane > 0) return;\n    place[0] = d[0];")
 
@@ -325,7 +325,7 @@ def arrives_without_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "arrive(&there[stage]);")
 
 
-@wrong("ring_of_stages", says="arrives after its last read, not before it")
+@wrong("ring_of_stages", says="all of them, at an mbarrier at which each of them arrives after its last read, not")
 def used_before_it_is_used(code):
     line = "            total = total / 2 + lines[stage][t];\n"
     return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
@@ -430,7 +430,7 @@ def all_tiles_for_every_block(block, blocks, down, across):
     return tiles
 
 
-@wrong("tiles_of_block", says="A block's own tiles are neighbours, but those of a turn are far apart.")
+@wrong("tiles_of_block", says="in 12 rows and 1 column: it goes down the columns. Stop after 8 rows")
 def rows_for_each_block(block, blocks, down, across):
     return [(row, column) for row in range(block, down, blocks) for column in range(across)]
 
@@ -548,7 +548,7 @@ def a_total_that_does_not_shrink(code):
     return replaced(code, "        total[n] *= shrink;\n", "")
 
 
-@wrong("softmax_in_fragments", says="with neither sums nor total shrinking when the maximum grows")
+@wrong("softmax_in_fragments", says="is `shrink` exp(top[n] - higher), made before top[n] becomes the new maximum?")
 def nothing_shrinks(code):
     return replaced(code, "float shrink = expf(top[n] - higher);", "float shrink = 1.0f;")
 
@@ -558,14 +558,14 @@ def rows_and_columns_of_a_lane_exchanged(code):
     return code.replace("scores[i / 2][2 * n + i % 2]", "scores[i / 2][n + i % 2 * 2]")
 
 
-@wrong("softmax_in_fragments", says="that are NaN or infinite")
+@wrong("softmax_in_fragments", says="exp(200) is infinite in float32: is the largest one subtracted in every exp?")
 def no_maximum(code):
     return replaced(code, "        top[n] = higher;\n", "        higher = 0.0f;\n        top[n] = higher;\n").replace(
         "float shrink = expf(top[n] - higher);", "float shrink = 1.0f;"
     )
 
 
-@wrong("softmax_in_fragments", says="that are NaN or infinite")
+@wrong("softmax_in_fragments", says="out is not finite even if all scores are 0.")
 def shrinks_the_wrong_way(code):
     return replaced(code, "expf(top[n] - higher)", "expf(higher - top[n])")
 
@@ -640,7 +640,13 @@ def the_first_square_alone(code):
     return replaced(code, "first + lane / 8", "first")
 
 
-@wrong("ring_of_stages", says="is the index counted in single elements, where it should be counted in whole rows?")
+@wrong(
+    "ring_of_stages",
+    says="begins a copy at x[1] (index 0, 0, 1), which is not at a multiple of 16 bytes.\n"
+    "Thread (0, 0, 0) of block (0, 0, 0) did it.\n"
+    "A bulk copy begins at a multiple of 16 bytes, in global memory too, and so does every array: is the index counted "
+    "in single elements, where it should be counted in whole rows?",
+)
 def lines_counted_as_numbers(code):
     return replaced(code, "x + round * N", "x + round")
 
@@ -693,7 +699,7 @@ def powers_of_another_base(code):
     return code.replace("expf(", "exp2f(")
 
 
-@wrong("softmax_in_fragments", says="with a total of the last tile alone")
+@wrong("softmax_in_fragments", says="what was added up before must stay in it, times shrink")
 def a_total_that_begins_again(code):
     return replaced(code, "total[n] *= shrink;", "total[n] = 0;")
 
@@ -708,7 +714,7 @@ def b_taken_for_its_transpose(code):
     return replaced(code, old, new, "pair(column + 8)", "pair(column + 8 * N)")
 
 
-@wrong("softmax_in_fragments", says="is `shrink` made from top[n] before top[n] becomes the new maximum?")
+@wrong("softmax_in_fragments", says="is `shrink` exp(top[n] - higher), made before top[n] becomes the new maximum?")
 def shrinks_by_one(code):
     line, store = "        float shrink = expf(top[n] - higher);\n", "        top[n] = higher;\n"
     return replaced(code, line + store, store + line)

@@ -311,7 +311,7 @@ def zero1_with_reshaped_views(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: the all-gather is missing")
+@wrong("zero1_step", says="that rank alone: after the update, the all-gather is missing")
 def zero1_without_all_gather(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -346,7 +346,7 @@ def zero1_that_updates_a_copy(params, grads, m, v, t, lr):
         params[:, parts[r]] = params[r, parts[r]]
 
 
-@wrong("zero1_step", says="with `r` in place of `0`")
+@wrong("zero1_step", says="old m but for row 0, which the update of every part has moved: part r has m[r] and v[r]")
 def zero1_with_rank_0s_moments(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -375,7 +375,7 @@ def zero1_in_the_order_of_a_ring(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="on that rank alone: the all-gather is missing")
+@wrong("zero1_step", says="that rank alone: after the update, the all-gather is missing")
 def zero1_that_gathers_before_the_update(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -515,7 +515,7 @@ def clip_without_a_root(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="the gradient as it was, though the norm is above `most`")
+@wrong("global_clip", says="as it was, though the norm is above `most`: write into it, as `shard *= …` does.\n→")
 def clip_into_a_new_array(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:
@@ -540,7 +540,7 @@ def clip_that_returns_the_clipped_norm(shard, most, ranks):
     return min(norm, most)
 
 
-@wrong("global_clip", says="each number cut off at most")
+@wrong("global_clip", says="each number cut off at most: scale all by one factor.\n→")
 def clip_of_each_number(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     np.clip(shard, -most, most, out=shard)
@@ -674,7 +674,7 @@ def buckets_of_one_piece(pieces, cluster):
     return [1] * len(pieces)
 
 
-@wrong("choose_buckets", says="GPT-2 on 512 GPUs, 50 GB/s: ")
+@wrong("choose_buckets", says="earlier: does your function ask play for both, and take the one with the LEAST time?")
 def buckets_of_25_megabytes(pieces, cluster):
     counts, held = [0], 0
     for piece in pieces:
@@ -738,7 +738,7 @@ def buckets_as_borders(pieces, cluster):
     return np.cumsum(buckets_found_exactly(pieces, cluster)).tolist()
 
 
-@wrong("choose_buckets", says="the last bucket, which nothing hides, has")
+@wrong("choose_buckets", says="buckets that suit one cluster are wrong for another.")
 def buckets_in_two_halves(pieces, cluster):
     half = len(pieces) // 2
     return [half, len(pieces) - half] if half else [1]
@@ -903,6 +903,14 @@ def clip_where_the_square_is_long(shard, most, ranks):
     total = ranks.all_reduce((shard.astype(np.float64) ** 2).sum())
     norm = np.sqrt(total)
     if total > most:
+        shard *= most / norm
+    return norm
+
+
+@wrong("global_clip", says="scaled where the largest of this rank's numbers is above `most`: the norm of the whole")
+def clip_where_the_largest_is_long(shard, most, ranks):
+    norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
+    if np.abs(shard).max(initial=0) > most:
         shard *= most / norm
     return norm
 

@@ -21,7 +21,7 @@ from llmc.course.checks.once_more import Again, Late, Timed, quietly
 from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import beside_ours, missing, moved
-from llmc.course.mutants.accidental import Kinds, accidental
+from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, own, useless_in
@@ -217,7 +217,7 @@ class _Search:
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)
                     if told and NAMED.match(words):
                         lucky |= beside_ours.leads_away(solution, lines, now)
-                    lucky |= beside_ours.makes_up(solution, words, lines, now)
+                    lucky |= beside_ours.makes_up(solution, words, lines, now) or does_nothing(self.answer.tree)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue

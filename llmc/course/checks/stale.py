@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from llmc.course.mutants.replay import outputs_of
+from llmc.course.mutants.replay import arrays_in, outputs_of
 
 CLEARLY = 1e-3  # of the largest right value: a smaller change of the right results shows nothing
+ORDINALS = "first", "second", "third"
 
 
 def stale(function, solution, answer, replay) -> str | None:
@@ -30,10 +31,18 @@ def stale(function, solution, answer, replay) -> str | None:
                 program = answer() if same else None
                 if program and not _ignores(program, replay, at, same):
                     return (
-                        f"your function gives a result again when other numbers are written into `{name}`: it keeps "
-                        "what it has computed for an array, by its address or its size, though its numbers change"
+                        f"your function gives {_named(same, replay)} again when other numbers are written into "
+                        f"`{name}`: it keeps what it has computed for an array, by its address or its size, though its "
+                        "numbers change"
                     )
     return None
+
+
+def _named(same, replay) -> str:
+    """ "its second result" if that alone is the same, of several that the function returns."""
+    returned = len(replay.outputs) - len(arrays_in((replay.arguments, replay.options)))
+    alone = len(same) == 1 and same[0] < min(returned, len(ORDINALS)) and returned > 1
+    return f"its {ORDINALS[same[0]]} result" if alone else "a result"
 
 
 def _given(replay, function, at) -> bool:

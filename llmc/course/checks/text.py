@@ -121,7 +121,9 @@ def one_under_two_names(function, arguments) -> str | None:
             if isinstance(later, ast.AugAssign) and getattr(later.target, "id", "") == other and name:
                 if _matters_there(program, line, arguments):
                     changes = f"`{name}` and `{other}` are one array, and {quoted(later)} changes both"
-                    return f"{quoted(line)} makes no copy: {changes}. Copy it, or give `{other}` to a new array"
+                    new = ast.unparse(ast.BinOp(ast.Name(other, ast.Load()), later.op, later.value))
+                    either = f"Copy it, `{name} = {other}.copy()`, or make a new array, `{other} = {new}`"
+                    return f"{quoted(line)} makes no copy: {changes}. {either}"
     return None
 
 

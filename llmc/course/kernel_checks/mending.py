@@ -20,12 +20,12 @@ from llmc.course.kernel_checks.experiments import ALIKE
 from llmc.course.kernel_checks.given import own_lines
 from llmc.course.kernel_checks.lines import NAMED
 from llmc.course.kernel_checks.modelled import MODELS
-from llmc.course.kernel_checks.pieces import TURNS
+from llmc.course.kernel_checks.pieces import OTHERWISE, TURNS, head_of
 from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.kernel_checks.wider import wider
 from llmc.course.learner import journal
-from llmc.cuda.emulator.compiling.text import line_at
+from llmc.cuda.emulator.compiling.text import line_at, statements
 from llmc.errors import KernelError, NoCompiler, UserError
 
 SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; where nobody waits
@@ -160,7 +160,7 @@ def sentence(code, repair) -> str:
         return f"{passes} with `{_cut(old)};` and `{_cut(new)};` in the other order, line {line}."
     new = _plain(new)
     if not new:
-        return f"{passes} without `{_cut(old)};` in line {line}."
+        return f"{passes} {_left_out(code, piece)}"
     if new == "true":
         return f"{passes} without the condition `{_cut(old)}` in line {line}."
     before, after = _around(old, new)
@@ -168,6 +168,15 @@ def sentence(code, repair) -> str:
     name = NAMED.search(code, 0, piece.start) if whole.count(before) > 1 else None  # one of several of that text
     before, after = (f"{name[0]}{each}" for each in (before, after)) if name else (before, after)
     return f"{passes} with `{after}` in place of `{before}` in line {line}."
+
+
+def _left_out(code, piece) -> str:
+    """ "without `if (lane > 0) return;` in line 24.": an `if` that has nothing left to do goes, too."""
+    text, line = statements(code), line_at(code, piece.start)
+    start = head_of(text, piece.start)
+    if start < piece.start and OTHERWISE.match(text, piece.end):
+        return f"with `;` in place of `{_cut(code[piece.start : piece.end])};` in line {line}."
+    return f"without `{_cut(code[start : piece.end])};` in line {line_at(code, start)}."
 
 
 def _is_order(code, repair) -> bool:

@@ -19,7 +19,8 @@ DECLARATION = re.compile(
 )
 CONSTANT = re.compile(r"\s*-?\d+\s*$")  # `const int N = 32;` may be the size of an array
 DO, WHILE = re.compile(r"\bdo\s*\{"), re.compile(r"\s*while\s*\(")
-OTHERWISE = re.compile(r"\s*;\s*else\b")  # which an `if` in front of the loop would take
+OTHERWISE = re.compile(r"\s*;\s*else\b")  # of an `if` whose only statement ends there
+HEAD, ELSE = re.compile(r"(?:\belse\s+)?\b(?:if|for)\s*$"), re.compile(r"\belse$")
 OPENING, CLOSING = "([{", ")]}"
 
 
@@ -57,6 +58,23 @@ def first_turns(code) -> list[tuple[Piece, str]]:
             place = Piece(match.start(), match.start(), TURNS)
             found.append((place, " ".join(text[test.end() : end].split())))
     return found
+
+
+def head_of(text, start) -> int:
+    """Where the `if (…)`, `for (…)` or `else` begins whose only statement stands at `start`; `start` without one."""
+    before = text[:start].rstrip()
+    head = HEAD.search(before, 0, _opening(before)) if before.endswith(")") else ELSE.search(before)
+    return head_of(text, head.start()) if head else start
+
+
+def _opening(text) -> int:
+    """Where the bracket opens that closes at the text's end; 0 if it does not."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if depth == 0:
+            return at
+    return 0
 
 
 def split(text, start, end, mark=",") -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ import numpy as np
 from llmc.course.kernel_checks.banks import conflict
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
-from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.compiling.text import mask, surroundings
 from llmc.cuda.emulator.findings.places import element
 
 SHARED = re.compile(r"__shared__\s+(\w+)")
@@ -49,28 +49,31 @@ def _pieces(report) -> str:
 def _no_tail(report) -> str:
     """A sentence about a line that moves single floats of an array of whole float4s, which others move."""
     sizes = {a.name: a.array.size for a in report.raw.arguments if a.array is not None and a.array.itemsize == 4}
-    whole = {use.name for use in report.lines if use.space == "global" and use.size == 16}
+    wide = [use for use in report.lines if use.space == "global" and use.size == 16]
+    whole = {use.name: use.line for use in wide[::-1]}  # the first line of each
     for use in report.lines:
         if use.space == "global" and use.size == 4 and use.name in whole and sizes[use.name] % 4 == 0:
-            moved = (
-                f"Line {use.line} {use.access} 4 bytes at a time, although its {sizes[use.name]:,} numbers are whole"
-            )
-            return f"{moved} float4s: which condition sends a thread there?"
+            moved, count = f"Line {use.line} {use.access} 4 bytes at a time", f"{sizes[use.name]:,} numbers"
+            if use.lanes >= sizes[use.name] and "if" not in surroundings(report.raw.code, use.line):
+                return f"{moved}, all of its {count}: move whole float4s there, too, as in line {whole[use.name]}."
+            return f"{moved}, although its {count} are whole float4s: which condition sends a thread there?"
     return ""
 
 
 def _narrow(report) -> str:
     """A sentence if no access to global memory is as wide as a float4; else ""."""
+    items = {each.name: each.array.itemsize for each in report.raw.arguments if each.array is not None}
     uses = [use for use in report.lines if use.space == "global"]
-    widths = {use.size for use in uses}
-    if widths == {4}:
-        return "Each access moves one float of 4 bytes: a float4 moves four of them."
-    if max(widths, default=WIDE) >= WIDE:
+    width = max((use.size for use in uses), default=WIDE)
+    if width >= WIDE:
         return ""
-    lines = sorted({use.line for use in uses if use.size == max(widths)})
+    widest = [use for use in uses if use.size == width]
+    vector = "float4" if {items.get(use.name, 4) for use in widest} == {4} else "uint4"
+    if width == 4 and widest == uses and vector == "float4":
+        return "Each access moves one float of 4 bytes: a float4 moves four of them."
+    lines = sorted({use.line for use in widest})
     where = f"Line{'s' * (len(lines) > 1)} {_and(map(str, lines))} move{'s' * (len(lines) == 1)}"
-    vector = "float4" if max(widths) >= 4 else "uint4"
-    return f"{where} {max(widths)} bytes at a time: 16 are possible, with a {vector}."
+    return f"{where} {width} bytes at a time: 16 are possible, with a {vector}."
 
 
 def _in_fours(report) -> str:

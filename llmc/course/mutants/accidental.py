@@ -81,6 +81,20 @@ def accidental(words, before, after) -> bool:
     return any(len(now.get(place, {True, False})) == 1 for place in varied)
 
 
+def does_nothing(tree) -> bool:
+    """Does a line give a name what it holds already, in either case: `up = np.where(low, up, up)`?
+
+    A change that makes such a line of another leaves it out, and should say so.
+    """
+    for line in ast.walk(tree):
+        value = line.value if isinstance(line, ast.Assign) else None
+        where = isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "where"
+        cases = [value.body, value.orelse] if isinstance(value, ast.IfExp) else value.args[1:] if where else []
+        if cases and {ast.unparse(each) for each in cases} == {ast.unparse(line.targets[0])}:
+            return True
+    return False
+
+
 def _kind(value) -> str:
     if isinstance(value, bool | np.bool_):
         return CONDITION

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from llmc.course.mutants import beside_ours, bounds, outdated, paired, running
-from llmc.course.mutants.accidental import Kinds, accidental
+from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
 from llmc.course.mutants.arrays import CHANGED, arrays
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of, wrong_entries
@@ -79,7 +79,8 @@ def change_that_gives(program, calls, same=operator.eq, several=mutants) -> str 
                 return None
             with suppress(Exception):  # most mutants stop with one
                 function = program.function(min(end, time.thread_time() + ENDLESS))
-                if all(same(function(*copy.deepcopy(arguments)), result) for arguments, result in calls):
+                right = all(same(function(*copy.deepcopy(arguments)), result) for arguments, result in calls)
+                if right and not does_nothing(program.tree):
                     return placed(words, lines, program.tree)
     return None
 
@@ -211,6 +212,7 @@ class Search:
                 kinds = kinds or Kinds(before, calls)
                 after = ast.unparse(answer.tree).splitlines()
                 lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
+                lucky |= does_nothing(answer.tree)
                 if not lucky and not accidental(words, kinds, lambda: Kinds(answer, calls)):
                     found, now = self.placed(words, answer), after
                     break

@@ -5,7 +5,7 @@ import ast
 import numpy as np
 import pytest
 
-from llmc.course.mutants.accidental import Kinds, accidental
+from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
 from llmc.course.mutants.python_source import mutants
 from llmc.course.mutants.solution import Solution, plain
 
@@ -46,3 +46,16 @@ def test_a_condition_that_is_multiplied_is_an_accident():
     program = Solution("answer", plain(ast.parse(TEXT)), {"np": np})
     other = Solution("answer", plain(ast.parse(TEXT.replace("n * rate", "n * ok"))), {"np": np})
     assert accidental("with a factor more", Kinds(program, CALLS), lambda: Kinds(other, CALLS))
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("up = np.where(x > 1, up, up)", True),
+        ("up = up if x else up", True),
+        ("up = np.where(x > 1, up, x)", False),
+        ("up = np.where(up, x, x)", False),
+    ],
+)
+def test_a_line_that_gives_a_name_what_it_holds_does_nothing(line, kept):
+    assert does_nothing(ast.parse(line)) == kept

@@ -122,6 +122,27 @@ def test_a_loop_whose_first_turn_needs_the_condition():
     assert "`while (row < N) { … }` in place of `do { … } while (row < N);` in line 5" in said
 
 
+@pytest.mark.parametrize(
+    ("text", "out", "words"),
+    [
+        ("x[0] = 1; if (n > f(2)) return; x[1] = 2;", "return", "without `if (n > f(2)) return;`"),
+        (
+            "for (int k = 0; k < n; k++) if (k) x[k] = k;",
+            "x[k] = k",
+            "without `for (int k = 0; k < n; k++) if",
+        ),
+        ("if (n) x[0] = 1; else x[1] = 2;", "x[0] = 1", "with `;` in place of `x[0] = 1;`"),
+        ("if (n) x[0] = 1; else x[1] = 2;", "x[1] = 2", "without `else x[1] = 2;`"),
+        ("if (n) { x[0] = 1; x[1] = 2; }", "x[0] = 1", "without `x[0] = 1;`"),
+    ],
+)
+def test_what_has_nothing_left_to_do_is_left_out_too(text, out, words):
+    code = f'extern "C" __global__ void f(float* x, int n)\n{{\n    {text}\n}}'
+    (piece,) = (each for each in pieces(code) if code[each.start : each.end] == out)
+    said = mending.sentence(code, Repair(1, ((piece, ""),), piece.start, out, ""))
+    assert said.startswith(f"Your kernel passes this whole check {words}") and said.endswith(" in line 3.")
+
+
 def test_a_change_that_breaks_a_declaration_takes_no_other_with_it():
     code = 'extern "C" __global__ void f(float* x) { float a = x[0], norm = x[1]; x[2] = a / norm; }'
     several = [

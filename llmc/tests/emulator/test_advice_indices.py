@@ -290,6 +290,12 @@ def test_an_address_in_a_structure_or_an_array_is_named_as_such(emulator):
     assert "The pointer is null, was never set" in text
 
 
+def test_the_argument_that_is_null_is_named(emulator):
+    code = 'extern "C" __global__ void k(float* out, const float* x) { *out = x[threadIdx.x]; }'
+    text = inspect(RawKernel(code, "k"), (1,), (1,), (np.zeros(1, np.float32), 0)).problems[0].text
+    assert "`x` is null in this launch." in text
+
+
 BEHIND = "acc[c] = make_float4(1, 2, 3, 4);", "at = acc + c, at->x = at->y = at->z = at->w = 1;"
 
 

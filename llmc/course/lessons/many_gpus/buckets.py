@@ -177,7 +177,7 @@ def _simpler(pieces, cluster, got):
     for words, counts in (("One bucket for all", [len(pieces)]), ("A bucket for each piece", [1] * len(pieces))):
         ms = play(pieces, counts, cluster)
         if ms < got - 1e-9:
-            asked = "is that among what is compared, and is the LEAST time taken?"
+            asked = "does your function ask play for both, and take the one with the LEAST time?"
             yield f"{words} would be done {got - ms:.2f} ms earlier: {asked}"
             return
 
@@ -255,8 +255,8 @@ class Others:
         chosen = [counts for *_, counts in self.cases[-len(CLUSTERS) :]]
         if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1 < max(chosen[0]):
             return (
-                f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: a limit "
-                "that suits one cluster is wrong for another. Let play compare several on the cluster that is given."
+                f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: buckets "
+                "that suit one cluster are wrong for another. Let play compare several on the cluster that is given."
             )
         (most, words), (second, _) = sorted((self._excess(change), words) for words, change in INSTEAD.items())[:2]
         if most < CLOSE and 2 * most < min(second, self._excess(lambda *same: same)):

@@ -75,6 +75,10 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         found[name]["what it held before: write into it"] = old, ZERO
         apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
         found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
+    for name, array in _with_moments_of_rank_0(before, total, t, lr)._asdict().items():
+        if name != "params":
+            words = f"the old {name} but for row 0, which the update of every part has moved: part r has m[r] and v[r]"
+            found[name][words] = array, ZERO
     often = right
     for times in range(2, N + 1):
         often = stepped(often.params, total, often.m, often.v, t, lr)
@@ -102,7 +106,7 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
             params,
             ZERO,
         ),
-        "the new part of each rank on that rank alone: the all-gather is missing": (apart, ZERO),
+        "the new part of each rank on that rank alone: after the update, the all-gather is missing": (apart, ZERO),
         "the new weights on rank 0 alone: every rank gets all parts": (
             np.concatenate([right.params[:1], apart[1:]]),
             ZERO,
@@ -112,6 +116,14 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
         name: {words: wrong for words, wrong in table.items() if not np.array_equal(wrong[0], getattr(right, name))}
         for name, table in found.items()
     }
+
+
+def _with_moments_of_rank_0(before: Step, total, t, lr) -> Step:
+    """What is left if each part, one after the other, is updated with m[0] and v[0]; params has the parts of row 0."""
+    new = Step(*(array.copy() for array in before))
+    for part, gradient in zip(np.split(new.params[0], len(new.m)), np.split(total, len(new.m))):
+        adamw(part, gradient, new.m[0], new.v[0], t, lr)
+    return new
 
 
 def explain_step(got: Step, before: Step, grads, t, lr):
@@ -228,7 +240,7 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     right = (before * factor).astype(np.float32)  # (k,)
     with np.errstate(all="ignore"):
         wrongs = {
-            "the gradient as it was, though the norm is above `most`": before,
+            "the gradient as it was, though the norm is above `most`: write into it, as `shard *= …` does": before,
             "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long": (
                 before * (most / total) if total else before
             ),
@@ -247,11 +259,10 @@ def explain_clipped(norm, shard, before, shards, most, rank):
             ),
         }
         wrongs |= _decided_by_others(before, most, total)
-    alike = {
-        words: (wrong, QUIET) for words, wrong in wrongs.items() if not np.allclose(wrong, right, rtol=1e-5, atol=0)
-    }
+    # also mistakes that do no harm here: the shards of other ranks tell them from those that do
+    known = {words: (wrong, QUIET) for words, wrong in wrongs.items()}
     largest = float(np.abs(right).max(initial=0.0))
-    compare(f"the shard of rank {rank}", shard, right, 1e-5, 1e-6 * largest, known=alike, look=QUIET)
+    compare(f"the shard of rank {rank}", shard, right, 1e-5, 1e-6 * largest, known=known, look=QUIET)
 
 
 def _decided_by_others(before, most, total) -> dict:

@@ -32,10 +32,16 @@ def _of_random(function, calls, same) -> str | None:
     """With the second argument in uint32?"""
     if len(calls[0][0]) < 2:
         return None
-    wide = [(x, random.astype(np.uint32)) for (x, random), _ in calls]
-    if all(same(outcome(function, *given), expected) for given, (_, expected) in zip(wide, calls)):
-        return f"With `random` in uint32 your function gives the right patterns: {WRAPS}."
+    results = [outcome(function, x, random.astype(np.uint32)) for (x, random), _ in calls]
+    if all(same(got, expected) for got, (_, expected) in zip(results, calls)):
+        return f"With `random` in uint32 your function gives the right patterns: {WRAPS}.{_still_to_do(results)}"
     return None
+
+
+def _still_to_do(results) -> str:
+    """Another sentence if these results, which have the right patterns, are wider than 16 bits; "" otherwise."""
+    wide = {np.asarray(result).dtype.name for result in results} - {"uint16"}
+    return f" The result is {wide.pop()} then: make uint16 of it at the end." if wide else ""
 
 
 def _of_a_line(function, calls, same) -> str | None:
@@ -49,8 +55,10 @@ def _of_a_line(function, calls, same) -> str | None:
                 line = next((node for node in place.above if isinstance(node, LINES)), None)
                 by_line.setdefault(line, []).append(place)
     for line, some in by_line.items():
-        if line is not None and _right_with(answer, some, calls, same):
-            return f"Your function gives the right patterns with 32 bits in place of 16 in {quoted(line)}: {WRAPS}."
+        results = _with_more_bits(answer, some, calls) if line is not None else []
+        if results and all(same(got, expected) for got, (_, expected) in zip(results, calls)):
+            right = f"Your function gives the right patterns with 32 bits in place of 16 in {quoted(line)}"
+            return f"{right}: {WRAPS}.{_still_to_do(results)}"
     return None
 
 
@@ -66,8 +74,8 @@ def _told(node):
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "value", getattr(node, "id", None))
 
 
-def _right_with(answer, some, calls, same) -> bool:
-    """Are all patterns right if what is made in these places is widened after it was cut to 16 bits?"""
+def _with_more_bits(answer, some, calls) -> list:
+    """What these calls give if what is made in these places is widened after it was cut to 16 bits; [] if one stops."""
     before = [place.node for place in some]
     for place, node in zip(some, before):
         wide = ast.Call(ast.Attribute(node, "astype", ast.Load()), [ast.parse("np.uint32", mode="eval").body], [])
@@ -75,8 +83,8 @@ def _right_with(answer, some, calls, same) -> bool:
     try:
         with suppress(Exception), learners_names(), np.errstate(all="ignore"):
             changed = answer.function(time.thread_time() + answer.seconds)
-            return all(same(changed(*(a.copy() for a in given)), expected) for given, expected in calls)
-        return False
+            return [changed(*(a.copy() for a in given)) for given, _ in calls]
+        return []
     finally:
         for place, node in zip(some, before):
             place.hang(node)

@@ -25,6 +25,7 @@ SQUARES = (
 )
 NEAR = 0.004  # of a number: how far bf16, with its 8 digits, may move it
 MANY = 400  # numbers of another call
+LARGER = 16.0  # times: the numbers of one more
 HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
 
 
@@ -119,13 +120,25 @@ def _wrong_codes(codes, scale, x):
         )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
-        ends = ", and e4m3 ends at ±448. Clip to it before rounding" if abs(y[at]) > E4M3.largest else ""
+        beyond = abs(y[at]) > E4M3.largest
+        ends = f", and e4m3 ends at ±448. {_fixed(scale, x) or 'Clip to it before rounding'}" if beyond else ""
         return (
             f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}{ends}"
         )
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"
     return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _fixed(scale, x) -> str | None:
+    """A sentence if the learner's scale is the same for larger numbers."""
+    function = evidence.learners_function()
+    with np.errstate(over="ignore"):
+        result = outcome(function, x * x.dtype.type(LARGER)) if function else None
+    if not (isinstance(result, tuple | list) and len(result) == 2 and np.array_equal(result[1], scale)):
+        return None
+    grow = "it must grow with the numbers, so that the largest of them fits"
+    return f"For numbers {LARGER:.0f} times as large your scale is {scale:g}, too: {grow}"
 
 
 def _of_many_numbers():

@@ -146,9 +146,10 @@ def nearest_mistakes(x) -> dict:
         "the reference with every result beyond the largest number turned into NaN: it is infinity": np.where(
             (right & 0x7FFF) == 0x7F80, 0x7FC0 | right & HALF, right
         ),
-        "what the addition makes of a NaN: the carry runs through exponent and sign, so test for NaN first": to_even,
+        "what the addition makes of a NaN: ones in the lower half alone are cut off, which leaves infinity, and a "
+        "carry runs through exponent and sign. Test for NaN first": to_even,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
-        "infinity in place of NaN": np.where(nan, 0x7F80, right),
+        "infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has": np.where(nan, 0x7F80, right),
         "zeros in place of NaN": np.where(nan, 0, right),
     }
 
@@ -210,8 +211,7 @@ def stochastic_mistakes(x, random) -> dict:
     return {
         "x cut off after 16 bits: nothing ever goes up": up(0),
         "x rounded to the nearest: random makes no difference": nearest(x),
-        "the reference with random − lower in place of their sum: an x that lies close to the upper number would "
-        "rarely go up": up(r > lower),
+        "x rounded up where random > lower: that is likely where lower is small, and must be rare there": up(r > lower),
         "the reference with 65535 − random in place of random. That is as random, but the task says when to go up": up(
             lower > r
         ),
@@ -247,9 +247,8 @@ def stochastic_mistakes(x, random) -> dict:
         "NaN where it should be infinity: what rounds beyond the largest number is infinite": np.where(
             ((right & 0x7FFF) == 0x7F80) & np.isfinite(x), 0x7FC0 | right & HALF, right
         ),
-        "what the addition makes of a NaN: infinity, a zero or another number. Test for NaN first": (b + r & 0xFFFFFFFF)
-        >> 16,
+        "what the addition makes of a NaN: infinity or a zero. Test for NaN first": (b + r & 0xFFFFFFFF) >> 16,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
-        "infinity in place of NaN": np.where(nan, 0x7F80, right),
+        "infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has": np.where(nan, 0x7F80, right),
         "NaN in place of infinity: only NaN itself needs care": np.where(np.isinf(x), 0x7FC0 | keep, right),
     }

@@ -5,6 +5,8 @@ reads the r-th band of a and the c-th band of b; what a turn reads twice comes f
 many bands the turns read: rows times columns are the tiles, rows plus columns the reading.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from llmc.course.checks.contrast import outcome
@@ -150,8 +152,9 @@ def _why(turns, blocks, lists) -> str:
     """What the first turn looks like."""
     first = [tiles[0] for tiles in lists if tiles]
     rows, columns = ({tile[axis] for tile in first} for axis in (0, 1))
-    apart = all(len(tiles) < 2 or sum(abs(a - b) for a, b in zip(*tiles[:2])) == 1 for tiles in lists)
-    if apart and len(lists[0]) > 1:
+    together = all(_distance(*tiles[:2]) == 1 for tiles in lists if len(tiles) > 1)
+    apart = all(_distance(*pair) > 1 for pair in pairwise(first))
+    if together and apart and len(lists[0]) > 1:
         return f"A block's own tiles are neighbours, but those of a turn are far apart. {NUMBERS}"
     many = [f"{len(found)} {what}{'s' * (len(found) > 1)}" for found, what in ((rows, "row"), (columns, "column"))]
     shape = f"The tiles of the first turn lie in {' and '.join(many)}"
@@ -163,6 +166,11 @@ def _why(turns, blocks, lists) -> str:
     if len(columns) <= 2 < len(rows):
         return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
     return f"{shape}; nearly a square reads the least."
+
+
+def _distance(one, other) -> int:
+    """In rows and columns; 1 between neighbours."""
+    return sum(abs(a - b) for a, b in zip(one, other))
 
 
 def _tiles_of(tiles, block, down, across, again) -> list:

@@ -6,9 +6,12 @@ is an array (B, 2, 8, 4) here, so that lanes may disagree.
 
 import numpy as np
 
+from llmc.course.kernel_checks import not_finite
 from llmc.course.lessons.tensor_cores.places import SOFTENED
 
-FORGETS = "the result with a total of the last tile alone: += adds to what was there"  # told apart while it is finite
+FORGETS = (  # told apart while it is finite
+    "the result with a total of the last tile alone: what was added up before must stay in it, times shrink"
+)
 OVERFLOW = (  # right for small scores
     "the result with a maximum of this tile alone, without top[n]",
     "the result with a maximum of tile[0] alone, without tile[1]",
@@ -110,8 +113,10 @@ def mistakes(scores, values) -> dict:
     ways = {
         "the result with sums that do not shrink when the maximum grows": dict(sums_shrink=NONE),
         "the result with a total that does not shrink when the maximum grows": dict(total_shrinks=False),
-        "the result with neither sums nor total shrinking when the maximum grows (is `shrink` made from top[n] before "
-        "top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(sums_shrink=NONE, total_shrinks=False),
+        "the result with neither sums nor total shrinking when the maximum grows (is `shrink` exp(top[n] - higher), "
+        "made before top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(
+            sums_shrink=NONE, total_shrinks=False
+        ),
         "the result with totals that are added up over the four lanes after every tile: what was added up before is "
         "then counted 4, 16, … times; do it once, at the end": dict(met_each_tile=True),
         "the result with totals added up over the four lanes after every tile, and not at the end: of what the tiles "
@@ -201,3 +206,21 @@ def mistakes(scores, values) -> dict:
         SOFTENED,
     )
     return known
+
+
+def why_not_finite(out):
+    """For `compare`: a function that says with which scores the kernel leaves NaN or infinities in out (B, 16, 8)."""
+    return lambda: None if np.isfinite(out).all() else _with_which_scores(out)
+
+
+def _with_which_scores(out) -> str | None:
+    given = not_finite.arguments()
+    if given is None:
+        return None
+    everywhere, shape = np.ones(out.shape, bool), given[1].shape
+    cases = [
+        not_finite.Case(words, {1: np.array(np.broadcast_to(scores, shape), order="C")}, asked, everywhere)
+        for words, (scores, asked) in not_finite.profiles(shape[-1]).items()
+    ]
+    said = not_finite.told("out", 0, cases)
+    return f"out has NaN or infinite entries. {said.removesuffix('.')}" if said else None

@@ -7,7 +7,7 @@ import re
 
 from llmc.cuda.emulator.findings.doers import first_to_do_it, two
 from llmc.cuda.emulator.findings.finding import Finding
-from llmc.cuda.emulator.findings.places import plural
+from llmc.cuda.emulator.findings.places import plural, position
 
 
 def _numbers(found) -> list[int]:
@@ -118,7 +118,8 @@ def wrong_tile(found) -> str:
         copy = _there(found, "another line")
         return f"{call}reads a tile in {where} {reads}, but the copy of {copy} put it there {holds}"
     if detail.startswith("aligned"):
-        return f"{call}copies from or to {where}, which is not at a multiple of {_numbers(found)[0]} bytes"
+        first = _first_of(found) or where
+        return f"{call}begins a copy at {first}, which is not at a multiple of {_numbers(found)[0]} bytes"
     if detail.startswith("axes"):
         asked, has = _numbers(found)
         return f"{call}gives {plural(asked, 'coordinate')}, but the tensor map has {plural(has, 'axis', 'axes')}"
@@ -128,6 +129,15 @@ def wrong_tile(found) -> str:
     if detail == "bytes":
         return f"{call}copies a number of bytes that is not a multiple of 16"
     return f"{call}finds no tensor map at the address that it gives"
+
+
+def _first_of(found) -> str:
+    """ "x[130] (row 1, column 2)": at which number of an array it begins; "" where that is not known."""
+    array, offset = found.array, found.problem.offset
+    if array is None or offset % array.itemsize:
+        return ""
+    first = offset // array.itemsize
+    return f"{found.name}[{first}]{position(array, first)}"
 
 
 def _swizzle(span) -> str:

@@ -1,5 +1,7 @@
 """Advice on a pointer that leads to no array of the launch."""
 
+import re
+
 import numpy as np
 
 USUAL = (
@@ -20,7 +22,15 @@ def invalid_pointer(found) -> str:
                 "themselves: pass that array as one, or launch the kernel with check=False, where an array's own "
                 "address (x.ctypes.data) may be followed."
             )
-    return USUAL
+    return _of_null(found) or USUAL
+
+
+def _of_null(found) -> str:
+    """A sentence if the address is hardly more than 0, and the line names the one argument that is null; else ""."""
+    null = [each.name for each in found.raw.arguments if each.array is None and each.packed is None]
+    if len(null) != 1 or not 0 <= found.problem.offset < FIRST or not re.search(rf"\b{null[0]}\b", found.quoted):
+        return ""
+    return f"`{null[0]}` is null in this launch. Where that is allowed, test it before you use it: `if ({null[0]})`."
 
 
 def _holds(argument, address) -> bool:

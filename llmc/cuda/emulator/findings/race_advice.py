@@ -28,10 +28,7 @@ NOT_ONE_TO_ONE = (
     "Work it out by hand for both of them."
 )
 BULK = re.compile(r"cp[._]async[._]bulk")
-BEFORE_A_COPY = (
-    "The copy may begin while others still read: whoever asks for it must first wait for all of them, at "
-    "`__syncthreads();`, or at an mbarrier at which each of them arrives after its last read, not before it."
-)
+ARRIVES = re.compile(r"mbarrier\.arrive(?!\.expect_tx)")  # as who has read does, and not as who asks for a copy
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 LOOKED_UP = re.compile(r"\b(?:int|unsigned|size_t)\s+(?:[^;(]*,\s*)?(\w+)\s*=\s*(\w+\s*\[[^;,=]*\])\s*[;,]")
@@ -60,9 +57,18 @@ def race(found) -> str:
     if _collide(found):
         return _one_element(found)
     if BULK.search(found.quoted + found.quoted2):
-        return BEFORE_A_COPY
+        return _before_a_copy(found)
     also = " Within a block it orders global memory too." if problem.space == "global" else ""
     return where_a_barrier_belongs(found, BLOCK) + also
+
+
+def _before_a_copy(found) -> str:
+    """For a copy into what others may still read; in a kernel with roles, not all threads meet at a barrier."""
+    barrier = "" if ARRIVES.search(found.raw.code) else "`__syncthreads();`, or at "
+    return (
+        "The copy may begin while others still read: whoever asks for it must first wait for all of them, at "
+        f"{barrier}an mbarrier at which each of them arrives after its last read, not before it."
+    )
 
 
 def race_within_a_warp(found) -> str:
