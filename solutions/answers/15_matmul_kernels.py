@@ -332,7 +332,7 @@ def turned_with_a_row_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "for (int k = warp; k < 8; k += 8) {")
 
 
-@wrong("turn_tile", says="ninitialised")
+@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (it must be 4 each)")
 def turned_with_only_some_rows(code):
     return replaced(code, "for (int row = warp; row < 32; row += 8) {", "for (int row = warp; row < 24; row += 8) {")
 
@@ -642,7 +642,7 @@ def buffers_that_begin_at_the_threads_row(code):
     return code.replace("a, m0,", "a, row,")
 
 
-@wrong("double_buffer", says="A copy is under way until the thread that made it waits for it: wait (`wait_but`)")
+@wrong("double_buffer", says="wait (`wait_but`), then let the block meet at `__syncthreads();`, and only then read.\n")
 def buffers_that_do_not_wait(code):
     return replaced(code, WAIT, "")
 
@@ -821,7 +821,7 @@ def tuner_that_tries_everything(M, N, K, tiles, measure):
     return min(((tile, parts) for tile in tiles for parts in range(1, 17)), key=lambda way: measure(*way))
 
 
-@wrong("autotune", says="longer than the best; the goal is at most 10%")
+@wrong("autotune", says="of which it measured no other parts: which tiles does it go on with?")
 def tuner_that_takes_the_slowest(M, N, K, tiles, measure):
     promising = sorted(tiles, key=lambda tile: -measure(tile, 1))[20:28]
     return min(((tile, parts) for tile in promising for parts in range(1, 17)), key=lambda way: measure(*way))
@@ -895,7 +895,7 @@ def turned_once_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "{\n        int k = warp;")
 
 
-@wrong("turn_tile", says="`k0 >= K` in place of `lane + k0 >= K` in line 9")
+@wrong("turn_tile", says="passes this whole check without the `return` in line 9")
 def turned_without_the_lanes_beyond(code):
     return replaced(code, "    __shared__ float tile", "    if (lane + k0 >= K) return;\n    __shared__ float tile")
 
@@ -989,7 +989,7 @@ def turned_with_half_a_swizzle(code):
     return replaced(code, "tile[row][lane] =", "tile[row][lane ^ row] =")
 
 
-@wrong("turn_tile", says="(lane + row) % 32")
+@wrong("turn_tile", says="moved on by its number: (lane + row) % 32 of a tile")
 def turned_with_half_a_rotation(code):
     code = replaced(code, "tile[32][33];", "tile[32][32];")
     return replaced(code, "tile[row][lane] =", "tile[row][(lane + row) % 32] =")
@@ -1055,14 +1055,14 @@ def double_buffer_of_moved_pointers(code):
 
 
 @wrong(
-    "turn_tile", says="moved back by twice its number: the swizzle is written with a plus, (lane + row) % 32, and read"
+    "turn_tile", says="moved on by twice its number: the swizzle is written with a plus, (lane + row) % 32, and read"
 )
 def turned_by_a_swizzle_of_two_signs(code):
     code = replaced(code, "tile[32][33]", "tile[32][32]", "tile[row][lane]", "tile[row][(lane + row) % 32]")
     return replaced(code, "tile[lane][k]", "tile[lane][(k - lane + 32) % 32]")
 
 
-@wrong("turn_tile", says="which rows of the tile do the 8 warps fill, 4 each")
+@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (it must be 4 each)")
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")

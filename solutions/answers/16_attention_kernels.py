@@ -246,7 +246,7 @@ def merged_by_every_lane(code):
     return replaced(code, "for (int c = lane; c < hs; c += 32) {", "for (int c = 0; c < hs; c++) {")
 
 
-@wrong("merge_parts", says="add top, to have that of the scores")
+@wrong("merge_parts", says="exp(score - highest): add highest, to have that of the scores")
 def merged_without_the_highest_in_stats(code):
     return replaced(code, "stats[row] = highest + logf(whole)", "stats[row] = logf(whole)")
 
@@ -358,7 +358,7 @@ def flash_whose_total_never_shrinks(code):
     return replaced(code, "total = total * old + p;", "total += p;")
 
 
-@wrong("flash_forward", says="a total and a sum of values that does not shrink when a tile brings a larger score")
+@wrong("flash_forward", says="a larger score: multiply by exp(top before the tile - top after it)")
 def flash_that_moves_top_too_early(code):
     early = "top = fmaxf(top, warp_max(score));\n        "
     return replaced(code, STEP, early + STEP.replace("fmaxf(top, warp_max(score))", "top"))
@@ -467,7 +467,7 @@ def dq_without_d(code):
     return replaced(code, "p * (dp - D)", "p * dp")
 
 
-@wrong("attention_dq", says="dq is √32 times what it should be")
+@wrong("attention_dq", says="everywhere.\nOur solution gives the same numbers without the factor `scale` in `p * (dp")
 def dq_without_the_outer_scale(code):
     return replaced(code, "(dp - D) * scale * key", "(dp - D) * key")
 
@@ -642,6 +642,17 @@ def dkdv_of_the_last_query(code):
     return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
 
 
+@wrong("attention_dkdv", says="dk equals the result with 32 · D: is D subtracted inside of warp_sum, once in each lane")
+def dkdv_with_d_in_every_lane(code):
+    return replaced(code, "(warp_sum(d * value) - delta[t])", "warp_sum(d * value - delta[t])")
+
+
+@wrong("attention_dq", says="dq equals the result with 32 · D: is D subtracted inside of warp_sum, once in each lane")
+def dq_with_d_in_every_lane(code):
+    code = replaced(code, "float dp = warp_sum(d * value);", "float dp = warp_sum(d * value - D);")
+    return replaced(code, "(dp - D)", "dp")
+
+
 # ------------------------------------------------------------------------------------------- 6 fewest_requests
 
 ONE = "i < 32 && k0 + i <= row"
@@ -735,6 +746,17 @@ def requests_whose_sum_never_shrinks(code):
 @wrong("fewest_requests", says="the result of the first 32 keys")
 def requests_of_the_first_tile(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 < 32 && k0 < T")
+
+
+@wrong("fewest_requests", says="The one block of this launch reads k 2 times over: can one loop over its tiles do?")
+def requests_in_two_passes(code):
+    begin, end = code.index("    for (int k0 = 0;"), code.index("    if (t < T) {")
+    step = "float higher = fmaxf(top, score), old = expf(top - higher), p = expf(score - higher);"
+    tops = code[begin : code.index(step)] + "top = fmaxf(top, score);\n        }\n    }\n"
+    tops = replaced(tops, "                values[i] = ((const float4*)v)[k0 * 8 + i];\n", "")
+    after = "float old = 1.0f, p = expf(score - top);"
+    sums = replaced(code[begin:end], step, after, "            top = higher;\n", "")
+    return code[:begin] + tops + sums + code[end:]
 
 
 # ------------------------------------------------------------- what only other launches of the kernel can tell
@@ -944,7 +966,7 @@ def flash_with_keys_and_values_exchanged(code):
     return replaced(code, "VALUES", "values")
 
 
-@wrong("flash_forward", says="the total of the last tile alone")
+@wrong("flash_forward", says="stays, times exp(top before the tile - top after it)")
 def flash_with_a_total_of_the_last_tile(code):
     return replaced(code, "total = total * old + p;", "total = p;")
 

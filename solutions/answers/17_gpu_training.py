@@ -198,7 +198,7 @@ def classifier_never_merges(code):
     return replaced(code, "    total = warp_sum(total * expf(top - of_row));\n", "")
 
 
-@wrong("classifier_kernel", says="writes losses")
+@wrong("classifier_kernel", says="with `if (lane == 0) losses[row] = logf(total) + of_row …` in place of")
 def classifier_where_every_lane_writes(code):
     return replaced(
         code, "if (lane == 0) losses[row] = logf(total) + of_row", "losses[row + lane] = logf(total) + of_row"
@@ -340,7 +340,7 @@ def again_without_d_in_the_tail(code):
     return replaced(code, "d[k] = d[k] * slope(x[k]);", "d[k] = slope(x[k]);")
 
 
-@wrong("gelu_again", says="d[0] is made from x[1]; it should be made from x[0].")
+@wrong("gelu_again", says="d[0] is made from x[1]; it should be made from x[0].\nAlong axis 0")
 def again_with_fours_that_turn(code):
     return replaced(code, SLOPES, re.sub(r"v\.(\w)", lambda slot: "v." + "yzwx"["xyzw".index(slot[1])], SLOPES))
 
@@ -525,12 +525,27 @@ def ahead_looks_into_the_memory(model, batches, lr, max_norm):
     return losses, norms
 
 
-@wrong("train_ahead", says="losses")
+@wrong("train_ahead", says="of the step before: update(lr) comes at the end of a step, after backward and clip.\n→")
 def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
         losses.append(model.forward(x, y).copy())
         model.update(lr)
+        model.backward()
+        norms.append(model.norm().copy())
+        model.clip(max_norm)
+    return [float(loss) for loss in losses], [float(norm) for norm in norms]
+
+
+@wrong(
+    "train_ahead",
+    says="step equals those before the last step: update(lr) comes at the end of a step, after backward and clip.\n",
+)
+def ahead_updates_first(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        model.update(lr)
+        losses.append(model.forward(x, y).copy())
         model.backward()
         norms.append(model.norm().copy())
         model.clip(max_norm)
@@ -631,7 +646,7 @@ def adamw_without_correction(code):
     return replaced(code, "m[i] / (1.0f - powf(beta1, *t))", "m[i]", "v[i] / (1.0f - powf(beta2, *t))", "v[i]")
 
 
-@wrong("adamw_replayed", says="the correction changes from step to step")
+@wrong("adamw_replayed", says="the correction changes from step to step.\n")
 def adamw_of_the_first_step(code):
     return replaced(code, "powf(beta1, *t)", "beta1", "powf(beta2, *t)", "beta2")
 
@@ -641,7 +656,7 @@ def adamw_counts_from_zero(code):
     return replaced(code, "powf(beta1, *t)", "powf(beta1, *t + 1)", "powf(beta2, *t)", "powf(beta2, *t + 1)")
 
 
-@wrong("adamw_replayed", says="without weight decay")
+@wrong("adamw_replayed", says="params at step t = 1 equals the reference without weight decay.\n")
 def adamw_without_decay(code):
     return replaced(code, "(1.0f - rate * weight_decay) * params[i]", "params[i]")
 

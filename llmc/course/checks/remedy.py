@@ -44,6 +44,7 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines).* in the other order"  # of two arguments, say
+ORDER = "with the lines "  # of an order that leaves another array wrong: it may not be the one that is meant
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
 # Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere,
 # a name for another one everywhere.
@@ -105,7 +106,8 @@ def with_remedy(check, cell, message, named=False) -> str:
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])
         makes_up = said and EQUALS in head and KNOWN.match(said["words"])
-        if kept is False or told_twice or makes_up or kept is None and said and LUCKY.match(said["words"]):
+        accidental = said and (LUCKY.match(said["words"]) or said["words"].startswith(ORDER))
+        if kept is False or told_twice or makes_up or kept is None and accidental:
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         others = [line for line in others if not (found and WHOLE in found and line.startswith(ELSE_RIGHT))]

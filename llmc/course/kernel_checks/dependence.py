@@ -1,5 +1,7 @@
 """Which inputs a wrong number is made from, and which it should be made from: inputs are changed until it changes."""
 
+import copy
+
 import numpy as np
 
 from llmc.course.kernel_checks import shares, staging
@@ -39,6 +41,7 @@ def _compared(experiment, report, k, element) -> list[str]:
         ours = _reach(_affects(experiment, experiment.ours, source, grown, k, element, LEAST), values.size)
         mine = ours if _hidden(experiment, source, mine, ours, k, element) else mine
         mine = ours if ours and not mine and _made_otherwise(experiment, source, grown) else mine
+        ours = _with_hidden_by_0(experiment, source, grown, mine, ours, (k, element))
         reaches.append((source, mine, ours))
     single = all(len(mine) < 2 and len(ours) < 2 for _, mine, ours in reaches)
     place, differ = experiment.place(k, element), [each for each in reaches if each[1] != each[2]]
@@ -79,6 +82,22 @@ def _hidden(experiment, source, mine, ours, k, element) -> bool:
                 if _affects(experiment, experiment.mine, source, large, k, element, 0.0)(i, i + 1):
                     return True
     return False
+
+
+def _with_hidden_by_0(experiment, source, grown, mine, ours, target) -> tuple:
+    """Where our number depends on this input, if what an earlier kernel has kept held other numbers.
+
+    With the right ones a factor may be 0 in our solution: dp - D of a query that sees one key, of which p is 1.
+    """
+    missing = [i for i in (mine[:1] + mine[-1:]) if not ours or not ours[0] <= i <= ours[-1]]
+    kept = [j for j in experiment.inputs if experiment.names[j] in KEPT]
+    if not missing or not kept:
+        return ours
+    other = copy.copy(experiment)
+    other.arguments = [1.25 * a + 0.5 if j in kept else a for j, a in enumerate(experiment.arguments)]
+    affects = _affects(other, other.ours, source, grown, *target, LEAST)
+    places = sorted({*ours, *(i for i in missing if affects(i, i + 1))})
+    return mine if places and (places[0], places[-1]) == (mine[0], mine[-1]) else tuple(places)
 
 
 def _made_otherwise(experiment, source, grown) -> bool:

@@ -72,7 +72,8 @@ def _limit(experiment, k, code) -> list[str]:
     bounds = read.min() * np.exp(low), read.max() * np.exp(low)
     between = " and ".join(_number(b) for b in bounds)
     told = f"The same launch is right with {experiment.names[k]} divided by {_number(np.exp(-low))}"
-    lies = f"which then lies between {between}, and wrong when it is a little larger"
+    which = "which then lies" if experiment.read[k].all() else "of which what it should look at then lies"
+    lies = f"{which} between {between}, and wrong when it is a little larger"
     return [f"{told}, {lies}. {_why(experiment, k, bounds, code)}".rstrip()]
 
 

@@ -25,7 +25,7 @@ from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.kernel_checks.wider import wider
 from llmc.course.learner import journal
-from llmc.cuda.emulator.compiling.text import line_at, statements
+from llmc.cuda.emulator.compiling.text import line_at, mask, statements
 from llmc.errors import KernelError, NoCompiler, UserError
 
 SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; where nobody waits
@@ -36,7 +36,9 @@ SEEDS = 5, 6  # of the numbers that a change must be right for, besides the chec
 COMPARES = re.compile(r"[^-<>=][<>]=?[^<>=]")
 ALL = 9  # a rank beyond all
 SLIPS = 1.5  # the rank up to which something is another than it should be, and nothing is missing
+NO_FACTORS = 2.9  # … and no result is multiplied by a factor
 SIMPLE = r"[a-z_]\w*(?:\.[xyz])?"
+LEAVES = re.compile(r"\)\s*\{?\s*return\s*;")  # behind a condition
 NEEDLESS = re.compile(rf"(?<!\w)\((?:(-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])|({SIMPLE})\)(?= [-+*/] ))")
 
 _seconds = SECONDS
@@ -87,8 +89,17 @@ def _first(code, kernel, launch, ours, confirmed, several) -> str | None:
                 continue
             tried += 1
             if confirmed(changed(code, several[k])):
-                return sentence(code, several[k])
+                staying = _staying(code, several[k])
+                return sentence(code, staying if staying and confirmed(changed(code, staying)) else several[k])
     return None
+
+
+def _staying(code, repair):
+    """The repair that leaves out a `return`, where this one changes when it is made; None for others."""
+    (piece, _), *others = repair.changes
+    if others or not LEAVES.match(mask(code), piece.end):
+        return None
+    return repair._replace(changes=((piece, "false"),), new="false")
 
 
 def _alike(given, ours) -> bool:
@@ -161,6 +172,8 @@ def sentence(code, repair) -> str:
     new = _plain(new)
     if not new:
         return f"{passes} {_left_out(code, piece)}"
+    if new == "false":
+        return f"{passes} without the `return` in line {line}."
     if new == "true":
         return f"{passes} without the condition `{_cut(old)}` in line {line}."
     before, after = _around(old, new)

@@ -19,6 +19,7 @@ FIRST = re.compile(r"\b(\w+)\s*=\s*$")
 LOOP = re.compile(r"\bfor\s*\(")
 COUNTED = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+(\w+)\s*=\s*([^;,]+);")
 OF_A_THREAD = re.compile(r"\b(\w+)\s*=\s*[^;,=]*(?:\+\s*threadIdx\.x|threadIdx\.x\s*\+)")
+OF_A_LANE = re.compile(r"\b(\w+)\s*=\s*threadIdx\.x\s*%\s*32\b")
 SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
@@ -90,6 +91,11 @@ class Names:
         """Whole numbers that can be used there, and are declared as a sum with the thread's number."""
         there = self.known_at(position, WHOLE)
         return [name for name in dict.fromkeys(OF_A_THREAD.findall(self._text, 0, position)) if name in there]
+
+    def lanes_at(self, position) -> list[str]:
+        """Whole numbers that can be used there, and are the thread's number in its warp."""
+        there = self.known_at(position, WHOLE)
+        return [name for name in dict.fromkeys(OF_A_LANE.findall(self._text, 0, position)) if name in there]
 
     def alike(self, name, position) -> list[str]:
         """Other names of the same type."""

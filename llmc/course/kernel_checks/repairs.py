@@ -253,7 +253,12 @@ def _of_statement(each, piece, known):
                 yield 2, 0, len(text), f"{target} = {target} * {factor} + {added}", text
     if re.search(r"\]$|^\*", target):
         yield 2, 0, 0, "if (threadIdx.x == 0) ", ""
-        yield 2, 0, 0, "if (threadIdx.x % 32 == 0) ", ""
+        lanes = known.lanes_at(piece.start)
+        yield 2, 0, 0, f"if ({lanes[0] if lanes else 'threadIdx.x % 32'} == 0) ", ""
+        for lane in lanes:  # who writes alone needs no place of its own
+            alone = re.sub(rf"\s*\+\s*{lane}\b(?!\s*[*/%])", "", target)
+            if alone != target:
+                yield 1.9, 0, len(target), f"if ({lane} == 0) {alone}", target
     if piece.looped:
         floats = known.known_at(piece.start, REAL)
         for name in floats:

@@ -47,7 +47,7 @@ def _written_again(report) -> int:
 
 
 def line_that_reads(report, argument, element, target=None) -> int:
-    """The line that reads this element of the array; 0 where nothing was recorded.
+    """The line that reads this element of the array, alone; 0 where nothing was recorded, and for a float4.
 
     target: (argument, element) of what is written then; it is the line where its thread, or else its block, reads it.
     """
@@ -56,6 +56,7 @@ def line_that_reads(report, argument, element, target=None) -> int:
         return 0
     trace = np.sort(trace, order="step")
     rows = touches(report, trace, argument, element, write=False)
+    rows = rows[rows["size"] == report.raw.arguments[argument].array.itemsize]  # which line takes it out of a float4?
     if target is not None:
         written = touches(report, trace, *target, write=True)[-1:]
         rows = rows[np.isin(rows["block"], written["block"]) & (rows["step"] < written["step"].max(initial=0))][::-1]

@@ -1,9 +1,12 @@
 """Why a kernel moves more through global memory than it should: numbers that lie apart, in pieces, or twice."""
 
+import math
 import re
+from collections import Counter
 
 import numpy as np
 
+from llmc.course.kernel_checks import components
 from llmc.course.kernel_checks.banks import conflict
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
@@ -116,12 +119,30 @@ def _and(words) -> str:
 def _busiest_line(report, limit) -> str:
     """The line that asks shared memory most often, and what to do where some requests are allowed."""
     busiest = max((use for use in report.lines if use.space == "shared"), key=lambda use: use.requests)
+    if limit and (repeated := _repeated(report, busiest, limit)):
+        return f"Line {busiest.line} makes {busiest.requests:,} of them. {repeated}"
     advice = " What a thread needs more than once it can keep in a variable, which is a register." if limit else ""
     if limit and busiest.size == 4 and set(SHARED.findall(mask(report.raw.code))) == {"float4"}:
         advice = " It moves 4 bytes at a time, and the array holds float4s: one request can move a whole one."
     elif limit and busiest.size == 4:
-        advice = f" It moves 4 bytes at a time, where a float4 would bring four numbers.{advice}"
+        advice += " The line moves 4 bytes at a time, where a float4 would bring four numbers."
     return f"Line {busiest.line} makes {busiest.requests:,} of them.{advice}"
+
+
+def _repeated(report, busiest, limit) -> str:
+    """A sentence if the only block reads an array several times over, and the busiest line would do with one time."""
+    arrays = {a.name: a.array for a in report.raw.arguments if a.array is not None}
+    read = Counter()
+    for use in report.lines:
+        if use.space == "global" and not use.write and use.name in arrays:
+            read[use.name] += use.lanes * use.size
+    often = {name: moved // arrays[name].nbytes for name, moved in read.items()}
+    name = max(often, key=often.get, default="")
+    times = often.get(name, 0)
+    once = components.shared_requests(report) - busiest.requests * (times - 1) / max(1, times)
+    if math.prod(report.raw.grid) > 1 or times < 2 or once > limit:
+        return ""
+    return f"The one block of this launch reads {name} {times} times over: can one loop over its tiles do?"
 
 
 def _apart(report) -> str:

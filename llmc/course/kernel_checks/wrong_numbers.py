@@ -21,6 +21,7 @@ PARTLY = "was never written"
 EFFECTS = re.compile(rf"{PARTLY}|was overwritten instead|times what it should be, everywhere")  # no cause
 WRONG = "has wrong values."
 EXCEPT = "equals the reference, except "  # where, and no cause
+ALIKE = "\nOur solution gives the same numbers "  # which names what is missing: a factor elsewhere may make up for it
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
@@ -69,7 +70,7 @@ def _tried(message, wrong, mended):
         message = VALUES.sub(WRONG, message, count=1)
     place = EXCEPT in message
     if EFFECTS.search(message) and not place:
-        mend = mended()
+        mend = mended(mending.NO_FACTORS if ALIKE in message else mending.ALL)
         return words.with_sentences(message, [mend]) if mend else message
     if not (place or VAGUE.search(message)):
         return message

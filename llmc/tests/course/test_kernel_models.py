@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from llmc.course.authoring.answers import Answer, Lesson
-from llmc.course.kernel_checks import modelled
+from llmc.course.kernel_checks import dependence, modelled
+from llmc.course.kernel_checks.experiments import Experiment
 from llmc.course.kernel_checks.in_c import can_be_said, in_c
 from llmc.course.kernel_checks.masked import Launch
 from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, _too_far, model_of
@@ -362,3 +363,14 @@ def test_a_cause_of_a_race_must_hold_in_a_smaller_launch(monkeypatch):
     assert "without the factor `gridDim.x`" in evidence.cause(replay, report, launch)
     other = code.replace("blockDim.x)", "blockDim.x * (gridDim.x > 1 ? 1 : 2))")  # the same with two blocks alone
     assert evidence.cause(replay, report, lambda *sizes: launch(*sizes, code=other)) is None
+
+
+def test_a_factor_that_is_0_here_does_not_hide_what_a_number_is_made_from():
+    def summed(grid, block, out, x, delta):
+        out[0] = x[0] * (delta[0] - 1) + x[1]
+
+    x, delta = np.arange(1, 4, dtype=np.float32), np.ones(1, np.float32)
+    model = SimpleNamespace(function=lambda end: summed)
+    experiment = Experiment(("out", "x", "delta"), (1, 1), [np.full(1, np.nan, np.float32), x, delta], None, model)
+    for mine, ours in (((0, 1), (0, 1)), ((1, 2), (1,))):
+        assert dependence._with_hidden_by_0(experiment, 1, x + 3, mine, (1,), (0, 0)) == ours

@@ -220,3 +220,14 @@ def test_the_sentence_says_which_of_two_equal_pieces_is_meant():
     code = HELPED.replace("float top = -3.4e38f;", "float top = 0.0f, none = 0.0f;")
     said = mending.mended(code, "largest", *launch(), lambda other: "top = (-3.4e38f)" in other)
     assert "`top = -3.4e38f` in place of `top = 0.0f` in line 13" in said
+
+
+def test_a_return_that_is_only_made_not_to_happen_is_to_go():
+    said = mending.mended(HELPED.replace("row >= N", "row > N"), "largest", *launch(), lambda other: True)
+    assert said.endswith("passes this whole check without the `return` in line 11.")
+
+
+def test_the_lane_that_writes_alone_needs_no_place_of_its_own():
+    code = HELPED.replace("if (lane == 0) out[row] = top", "out[row + lane] = top")
+    said = mending.mended(code, "largest", *launch(), lambda other: "if (lane == 0) out[row] = top" in other)
+    assert said.endswith("with `if (lane == 0) out[row] = top` in place of `out[row + lane] = top` in line 17.")

@@ -98,6 +98,22 @@ def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, st
     assert ("passes this whole check with axis 1 in place of axis 0" in message) != stays
 
 
+def test_an_order_that_leaves_another_array_wrong_is_not_named(monkeypatch):
+    cell = """
+with check("answer") as c:
+    x = c.random(3)
+    first, second = c.call(answer, x)
+    compare("first", first, x + 1)
+    compare("second", second, x + {})
+"""
+    text = "def answer(x):\n    total = x.copy()\n    first = total.copy()\n    total += 1\n    return first, total\n"
+    order = "with the lines `first = total.copy()` and `total += 1` in the other order."
+    sentence = f"Your function gives the right first {order}"
+    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ wrong.\n{sentence}\nMore.")
+    assert sentence not in said(cell.format(5), text)
+    assert sentence in said(cell.format(1), text)  # all is right with it
+
+
 def test_a_count_is_mended_only_where_one_line_does_it():
     cell = """
 with check("answer") as c:

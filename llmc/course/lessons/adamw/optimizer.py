@@ -24,6 +24,7 @@ DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
 CLIP = 'lesson 09, section "7 · Clipping"'
 PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
 
+TOO_EARLY = "the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"
 MANY = 1 << 20  # weights: more than any slice holds
 NO_TURN = (
     f"nothing of params, m and v was changed for {{}} weights, though it is for {MANY:,}: does your loop leave out the "
@@ -218,9 +219,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
             m1 / (1 - beta1) ** t / (np.sqrt(v1 / (1 - beta2) ** t) + eps)
         )
     if t > 1:
-        corrections["the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"] = (
-            _direction(m1, v1, beta1, beta2, eps, t - 1)
-        )
+        corrections[TOO_EARLY] = _direction(m1, v1, beta1, beta2, eps, t - 1)
     with np.errstate(all="ignore"):
         bare = m1 / c1 / root
     divisions = {
@@ -274,9 +273,12 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         **_at(ADAM, directions),
     }
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
-    undecayed = {f"{s}, and without weight decay": (p - lr * step, where) for s, (step, where) in steps.items()}
-    wrong = moved | _at(DECAY, decays) | (undecayed if wd else {})
-    return wrong
+    undecayed = {  # where the step is right here, the decay alone is missing
+        f"{sentence}, and without weight decay": (p - lr * step, where)
+        for sentence, (step, where) in steps.items()
+        if wd and not np.allclose(step, right, 1e-12, 1e-12)
+    }
+    return moved | _at(DECAY, decays) | undecayed
 
 
 def works_on_more(function, settings) -> bool:

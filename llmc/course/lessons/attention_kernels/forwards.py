@@ -29,6 +29,7 @@ def known(q, k, v, queries=8) -> dict:
     tiles = Tiles(q, k, v, queries)
     scores, i, t, first, here = tiles.scores, tiles.i, tiles.t, tiles.first, tiles.i < T
     tile = i // 32  # (keys,)
+    kept = "what the tiles before have brought stays, times exp(top before the tile - top after it)"
 
     def seeing(seen):
         return lambda: tiles.out(seen=seen)
@@ -65,12 +66,8 @@ def known(q, k, v, queries=8) -> dict:
         "the result of the last tile alone: does top stay as it began, or do sum and total begin anew?": lambda: (
             tiles.out(sum_keeps=np.zeros_like, total_keeps=np.zeros_like)
         ),
-        "the result with the total of the last tile alone: add up, with +=": lambda: tiles.out(
-            total_keeps=np.zeros_like
-        ),
-        "the result with the sum of values of the last tile alone: add up, with +=": lambda: tiles.out(
-            sum_keeps=np.zeros_like
-        ),
+        f"the result with the total of the last tile alone: {kept}": lambda: tiles.out(total_keeps=np.zeros_like),
+        f"the result with the sum of values of the last tile alone: {kept}": lambda: tiles.out(sum_keeps=np.zeros_like),
         "1/32 of the result: total is added up over the lanes at the end, so each lane counts its own key alone": (
             lambda: tiles.out() / 32
         ),
@@ -149,7 +146,10 @@ def _tiles_gone_wrong(tiles) -> dict:
 
 def _not_corrected(tiles, v) -> dict:
     """Online softmax in which sums do not shrink when the maximum grows; a step has 32 keys, or one."""
-    words = "the result with a {} that does not shrink when a {} brings a larger score: multiply by exp(top - higher)"
+    words = (
+        "the result with a {0} that does not shrink when a {1} brings a larger score: multiply by exp(top before the "
+        "{1} - top after it)"
+    )
     scores, of_sum = tiles.scores[..., : tiles.T], {"sum_keeps": np.ones_like}
     of_total, one = {"total_keeps": np.ones_like}, {"sum_shrinks": False}
     return {

@@ -46,7 +46,7 @@ def _tables(b) -> dict:
     """What both kernels may take for p, and for ds: {sentence: function that makes both}."""
     p, ds = b.tables()
     D = b.delta[..., None]  # (heads, T, 1)
-    each = p * b.dp  # (heads, T, T)
+    each, hs = p * b.dp, b.q.shape[-1]  # (heads, T, T)
 
     def with_ds(make):
         return lambda: (p, np.where(triangle(b.T), make(), 0.0) * b.scale)
@@ -75,6 +75,9 @@ def _tables(b) -> dict:
         ),
         f"the result with a D of the keys before i: {product}, and D a sum over all keys, dout · out": with_ds(
             lambda: p * (b.dp - each.cumsum(axis=-1) + each)
+        ),
+        f"the result with {hs} · D: is D subtracted inside of warp_sum, once in each lane? {product}": with_ds(
+            lambda: p * (b.dp - hs * D)
         ),
         f"the result with D times the scale: {product} · scale": with_ds(lambda: p * (b.dp - D * b.scale)),
         f"the result with the scale for dp alone: {product} · scale": with_ds(lambda: p * (b.dp - D / b.scale)),

@@ -102,27 +102,30 @@ def _exp(x):
     return np.exp(np.minimum(np.asarray(x, np.float64), 700.0))
 
 
-def stats_of(stats, top) -> dict:
-    """stats and the largest scores, of one shape."""
+def stats_of(stats, top, name="top") -> dict:
+    """stats and the largest scores, of one shape; name: what the largest one is called."""
     return {
-        "the logarithm of the sum of exp(score - top): add top, to have that of the scores": (
+        f"the logarithm of the sum of exp(score - {name}): add {name}, to have that of the scores": (
             lambda: stats - top,
             ONLINE,
         ),
         "the largest score: add the logarithm of the sum": (lambda: top, ONLINE),
-        "top minus the logarithm of the sum: add it": (lambda: 2 * top - stats, ONLINE),
-        "the logarithm of the sum minus top: add it": (lambda: stats - 2 * top, ONLINE),
-        "top plus the logarithm of the sum to base 2: take logf": (lambda: top + (stats - top) / np.log(2), ONLINE),
-        "top plus the logarithm of the sum to base 10: take logf": (lambda: top + (stats - top) / np.log(10), ONLINE),
-        "top times the logarithm of the sum: add them": (lambda: top * (stats - top), ONLINE),
-        "1 / the sum of exp(score - top): take its logarithm, and add top": (lambda: _exp(top - stats), ONLINE),
-        "the sum of exp(score - top): take its logarithm, and add top": (lambda: _exp(stats - top), ONLINE),
+        f"{name} minus the logarithm of the sum: add it": (lambda: 2 * top - stats, ONLINE),
+        f"the logarithm of the sum minus {name}: add it": (lambda: stats - 2 * top, ONLINE),
+        f"{name} plus the logarithm of the sum to base 2: take logf": (lambda: top + (stats - top) / np.log(2), ONLINE),
+        f"{name} plus the logarithm of the sum to base 10: take logf": (
+            lambda: top + (stats - top) / np.log(10),
+            ONLINE,
+        ),
+        f"{name} times the logarithm of the sum: add them": (lambda: top * (stats - top), ONLINE),
+        f"1 / the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(top - stats), ONLINE),
+        f"the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(stats - top), ONLINE),
         "the sum of exponentials: take its logarithm": (lambda: _exp(stats), ONLINE),
-        "top plus the sum of exp(score - top): take the logarithm of the sum": (
+        f"{name} plus the sum of exp(score - {name}): take the logarithm of the sum": (
             lambda: top + _exp(stats - top),
             ONLINE,
         ),
-        "the top that it began with: let it grow at the end of each step, `top = higher;`": (
+        f"the {name} that it began with: let it grow in each step, `{name} = …`": (
             lambda: np.full_like(stats, -3.4e38),
             ONLINE,
         ),
@@ -242,7 +245,7 @@ def merged_stats(stats, top, total) -> dict:
         known["the largest of the parts' own stats: they have to be added up"] = each.max(axis=1)
     known = {words: (lambda array=array: array, SPLIT) for words, array in known.items()}
     return (
-        stats_of(stats, highest)
+        stats_of(stats, highest, "highest")
         | known
         | {
             "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (

@@ -30,13 +30,25 @@ def trained(w, batches, lr, max_norm, clip=True, cleared=True) -> Trained:
     return Trained(np.array(losses), np.array(norms), w)
 
 
+def _a_step_late(w, batches, lr, max_norm):
+    """The losses (steps,) where update comes between forward and backward: it takes the gradient of the step before."""
+    losses, gradient = [], np.zeros_like(w)
+    for batch in batches:
+        step = trained(w, [batch], 1.0, max_norm)
+        losses += [*step.losses]
+        w, gradient = w - lr * gradient, w - step.w
+    return np.array(losses)
+
+
 def mistakes(w, batches, lr, max_norm) -> dict:
     """Known wrong losses, norms and weights."""
     right, free = trained(w, batches, lr, max_norm), trained(w, batches, lr, max_norm, clip=False)
     first, steps = trained(w, batches, 0.0, max_norm), len(batches)
+    before_last = trained(w, batches[:-1], lr, max_norm).w
     last = "the last step's, everywhere: the next step overwrites it, so ask for a copy()"
     after = "the norms AFTER clipping: ask for them before model.clip"
     late = np.append(right.losses[1:], right.losses[-1:])  # (steps,)
+    in_time = "update(lr) comes at the end of a step, after backward and clip"
     return {
         "losses": {
             last: (np.full(steps, right.losses[-1]), LATER),
@@ -46,6 +58,10 @@ def mistakes(w, batches, lr, max_norm) -> dict:
                 LATER,
             ),
             "the losses of the steps that follow: each was read when the next one had overwritten it": (late, LATER),
+            f"the losses with updates by the gradients of the step before: {in_time}": (
+                _a_step_late(w, batches, lr, max_norm),
+                LATER,
+            ),
         },
         "norms": {
             last: (np.full(steps, right.norms[-1]), LATER),
@@ -56,6 +72,7 @@ def mistakes(w, batches, lr, max_norm) -> dict:
         "w": {
             "those of a run that was never clipped": (free.w, DECIDED),
             "those before the first step": (w, LATER),
+            f"those before the last step: {in_time}": (before_last, LATER),
         },
     }
 

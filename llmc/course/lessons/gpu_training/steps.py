@@ -318,6 +318,8 @@ def adamw_mistakes(params, grads, m, v, lr, t, norm, fixed) -> dict:
         return known
     with np.errstate(all="ignore"):
         wrong = optimizer.adamw_mistakes(params, _clipped(grads, size, max_norm), m, v, *rest)
+        for words in (optimizer.TOO_EARLY, f"{optimizer.TOO_EARLY}, and without weight decay"):
+            wrong["params"].pop(words, None)  # the launch with t = 1, which comes first, would have divided by 0
         for said, gradient in _wrongly_clipped(grads.astype(np.float64), size, max_norm).items():
             other = optimizer.adamw(params, gradient, m, v, *rest)
             for name in ("params", "m", "v"):

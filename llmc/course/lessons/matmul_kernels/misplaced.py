@@ -95,16 +95,16 @@ def turned(a, tile=32) -> dict:
         f"a, turned, with number lane ^ row in place of number lane: a swizzle, of a {swizzle}": wide[
             m, first_k + (column ^ row)
         ],
-        f"a, turned, with each row of a tile moved on by its number: (lane + row) % 32 of a {swizzle}": wide[
+        f"a, turned, with each row of a tile moved back by its number: (lane + row) % 32 of a {swizzle}": wide[
             m, first_k + (column + row) % tile
         ],
-        f"a, turned, with each row of a tile moved back by its number: (lane + row) % 32 of a {swizzle}": wide[
+        f"a, turned, with each row of a tile moved on by its number: (lane + row) % 32 of a {swizzle}": wide[
             m, first_k + (column - row) % tile
         ],
-        f"a, turned, with each row of a tile moved on by twice its number: {both}": wide[
+        f"a, turned, with each row of a tile moved back by twice its number: {both}": wide[
             m, first_k + (column + 2 * row) % tile
         ],
-        f"a, turned, with each row of a tile moved back by twice its number: {both}": wide[
+        f"a, turned, with each row of a tile moved on by twice its number: {both}": wide[
             m, first_k + (column - 2 * row) % tile
         ],
         "a, turned, with rows in reverse in each tile": wide[first_m + tile - 1 - row, k],

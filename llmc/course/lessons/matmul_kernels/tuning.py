@@ -130,7 +130,8 @@ def _tile_or_parts(bench, choice, most_loss) -> str:
     """Is it the tile of this choice that is wrong, or its parts? And was the right one measured?"""
     tile, parts = choice
     fastest = min(bench.tried, key=bench.us.get, default=choice)
-    if bench.tried and tile == bench.tried[-1][0] != fastest[0] and parts == fastest[1]:
+    left_out = _left_out(bench, tile, fastest)
+    if bench.tried and tile == bench.tried[-1][0] != fastest[0] and parts == fastest[1] and not left_out:
         return (
             "The parts are those of the fastest way that autotune measured, and the tile is that of the last one; the "
             "fastest way has another tile."
@@ -146,7 +147,19 @@ def _tile_or_parts(bench, choice, most_loss) -> str:
     else:
         said = f"This tile takes at least {of_tile}, whatever its parts; "
         said += f"parts = {parts} at least {of_parts}, with any tile"
-    return f"{said}. The best has another tile, and parts = {min(bench.us, key=bench.us.get)[1]}; {_looked_at(bench)}."
+    best = f"The best has another tile, and parts = {min(bench.us, key=bench.us.get)[1]}; {_looked_at(bench)}."
+    return f"{said}. {best}{left_out}"
+
+
+def _left_out(bench, tile, fastest) -> str:
+    """A sentence if other numbers of parts were measured of this tile, and none of that of the fastest way."""
+    of_tile, of_fastest = ([each for each in {*bench.tried} if each[0] == which] for which in (tile, fastest[0]))
+    if len(of_tile) < 2 or len(of_fastest) != 1 or tile == fastest[0]:
+        return ""
+    return (
+        f" The fastest way that autotune measured is another tile with parts = {fastest[1]}, of which it measured no "
+        "other parts: which tiles does it go on with?"
+    )
 
 
 def _looked_at(bench) -> str:

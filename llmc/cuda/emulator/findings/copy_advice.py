@@ -58,7 +58,7 @@ def copy_race(found) -> str:
             f"{MEET} what other threads have copied."
         )
     ended = f"end the batch ({end}), " if "no batch" in problem.detail and ends else ""
-    other = " Or is another buffer meant, whose copy has been waited for?" if WAITS.search(code) else ""
+    other = " Or is another buffer meant, whose copy has been waited for?" if _is_called(code, WAITS) else ""
     return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}.{other}"
 
 
@@ -103,3 +103,9 @@ def _named(code, pattern, otherwise) -> str:
 
 def _helpers(code, pattern) -> list[str]:
     return [name for name, body in HELPER.findall(code) if pattern.search(body)]
+
+
+def _is_called(code, pattern) -> bool:
+    """Does the code do that anywhere, by itself or by a helper, and not only define one?"""
+    rest = HELPER.sub("", code)
+    return bool(pattern.search(rest)) or any(re.search(rf"\b{name}\b", rest) for name in _helpers(code, pattern))
