@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from llmc.course.kernel_checks.evidence import came_from, slots
+from llmc.course.lessons.first_kernels.endings import without_the_last
 from llmc.course.lessons.first_kernels.references import FLAT, FOUR, GELU, LOOP
 from llmc.course.lessons.first_kernels.references import split_heads as right_heads
 from llmc.course.lessons.first_kernels.references import swap_axes as right_axes
@@ -185,16 +186,7 @@ def axpy(a, x, y, blocks, threads) -> dict:
     turns.reshape(-1)[:n] = right
     carried = turns.cumsum(axis=0).reshape(-1)[:n]  # (n,)
     wrong["a · x, added to what the thread's turns before added: begin each turn anew"] = carried
-    rest = n % (blocks * threads)
-    if 1 < rest < n:
-        why = "does a thread take n / threads of them, rounded down?"
-        words = f"the reference without the last {rest} numbers, n % threads: {why}"
-        wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
-    rest = n % blocks
-    if 1 < rest < n:
-        why = "does a block take n / gridDim.x of them, rounded down?"
-        words = f"the reference without the last {rest} numbers, n % gridDim.x: {why}"
-        wrong.setdefault(words, np.where(np.arange(n) < n - rest, right, 0))
+    wrong |= without_the_last(a, x, y, blocks, threads)
     return {words: (array, LOOP) for words, array in wrong.items()}
 
 
