@@ -157,13 +157,12 @@ def axpy(a, x, y, blocks, threads) -> dict:
     x64, y64, n = np.asarray(x, np.float64), np.asarray(y, np.float64), x.size
     right = a * x64  # (n,)
     first = np.arange(n) < blocks * threads  # (n,)
+    one_each = np.where(first, right, 0)  # (n,)
     last = "the reference without the last number"
     if n % blocks == 1:
         last += f": n % {blocks} is 1, so is n / gridDim.x rounded down, or does the loop end one too early?"
     wrong = {
-        "the reference for the first numbers alone, one for each thread: the loop is missing": np.where(
-            first, right, 0
-        ),
+        "the reference for the first numbers alone, one for each thread: the loop is missing": one_each,
         "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
             first, 0, right
         ),
@@ -186,7 +185,8 @@ def axpy(a, x, y, blocks, threads) -> dict:
     turns.reshape(-1)[:n] = right
     carried = turns.cumsum(axis=0).reshape(-1)[:n]  # (n,)
     wrong["a · x, added to what the thread's turns before added: begin each turn anew"] = carried
-    wrong |= without_the_last(a, x, y, blocks, threads)
+    found = without_the_last(a, x, y, blocks, threads)
+    wrong |= {words: array for words, array in found.items() if not np.array_equal(array, one_each)}
     return {words: (array, LOOP) for words, array in wrong.items()}
 
 
