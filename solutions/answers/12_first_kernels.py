@@ -67,7 +67,7 @@ def grid_y_first(rows, cols, block):
     return -(-rows // block[1]), -(-cols // block[0])
 
 
-@wrong("grid_for", says="`/` gives a float, `//` does not")
+@wrong("grid_for", says="`/` gives a float, and `//` rounds down, but these numbers must be rounded up")
 def grid_of_floats(rows, cols, block):
     return cols / block[0], rows / block[1]
 
@@ -212,7 +212,7 @@ def leaky_one_too_many(code):
     return replaced(code, GUARD, "if (i <= n) {")
 
 
-@wrong("leaky_relu", says="never written")
+@wrong("leaky_relu", says="with `i < n` in place of `i < n - 1` in line 7")
 def leaky_one_too_few(code):
     return replaced(code, GUARD, "if (i < n - 1) {")
 
@@ -257,7 +257,7 @@ def leaky_that_does_not_leak(code):
     return replaced(code, ": slope * x[i]", ": 0.0f")
 
 
-@wrong("leaky_relu", says="the kernel wrote to x, which is an input")
+@wrong("leaky_relu", says="the kernel wrote to x, which is an input, in line 8: it must stay as it is.")
 def leaky_into_its_input(code):
     return replaced(code, "out[i] = x[i] > 0.0f", "float* y = const_cast<float*>(x); out[i] = y[i] = x[i] > 0.0f")
 
@@ -353,12 +353,12 @@ def swap_row_pointer(code):
     )
 
 
-@wrong("swap_axes", says="in place of `out[b * T * C + c * C + t] = x[i]` in line 11")
+@wrong("swap_axes", says="`out[b * T * C + c * T + t] = x[i]` in place of `out[b * T * C + c * C")
 def axes_with_a_wrong_stride(code):
     return replaced(code, "(b * C + c) * T + t", "b * T * C + c * C + t")
 
 
-@wrong("swap_axes", says="with `out[(b * C + t) * T + c] = x[i]` in place of `out[(b * C + c)")
+@wrong("swap_axes", says="`t = i / C % T` and `c = i % C` in place of `t = i % C` and `c = i / C % T` in lines 8 and 9")
 def axes_with_t_and_c_exchanged(code):
     return replaced(code, "int c = i % C;", "int t = i % C;", "int t = i / C % T;", "int c = i / C % T;")
 
@@ -455,12 +455,12 @@ def swap_with_commas(code):
     return replaced(code, "out[(b * C + c) * T + t]", "out[b, c, t]")
 
 
-@wrong("swap_axes", says="C has one index")
+@wrong("swap_axes", says="C has one index: for [p, q, r] of a (P, Q, R) array")
 def swap_with_three_pairs_of_brackets(code):
     return replaced(code, "= x[i]", "= x[b][t][c]")
 
 
-@wrong("swap_axes", says="`//` starts a comment")
+@wrong("swap_axes", says="int b = i // (T * C);\nHint: `//` starts a comment")
 def swap_with_floor_division(code):
     return replaced(code, "i / (T * C);", "i // (T * C);")
 
@@ -572,7 +572,7 @@ def vec4_read_by_reference(code):  # nvcc makes one access of the four component
     return replaced(code, "float4 b = *", "const float4& b = *")
 
 
-@wrong("residual_vec4", says="4 bytes at a time: read a whole float4 first")
+@wrong("residual_vec4", says="4 bytes at a time: read a whole float4 first, into a variable, and store a whole one.")
 def vec4_written_between_the_reads(code):  # out may be the same memory: four requests on a GPU, too
     return replaced(
         code,
@@ -584,7 +584,7 @@ def vec4_written_between_the_reads(code):  # out may be the same memory: four re
     )
 
 
-@wrong("residual_vec4", says="never written")
+@wrong("residual_vec4", says="without the lines of `for (int k = i; k < n; k++)`.")
 def vec4_without_a_tail(code):
     return replaced(code, TAIL, "    }")
 
@@ -741,7 +741,7 @@ def axpy_carries_its_sum_on(code):
     )
 
 
-@wrong("axpy", says="does a thread take n / threads of them, rounded down?")
+@wrong("axpy", says="the reference for the first 16 numbers alone, as with n = 19: which thread does the next one?")
 def axpy_of_two_numbers_a_thread(code):
     loop = "for (int i = 2 * thread; i < 2 * thread + 2 && i < n; i++) {"
     return replaced(code, "for (int i = thread; i < n; i += threads) {", loop)
@@ -1006,7 +1006,7 @@ def split_with_the_rows_too_long(code):
     return _changed(code, "((b * T + t) * 3 + s) * NH * hs", "((b * T + t) * 3 + s) * NH * hs * 3")
 
 
-@wrong("split_heads", says="it moves only the first of each four numbers")
+@wrong("split_heads", says="it moves only the first of each four numbers: a thread must move all four, as one float4.")
 def split_one_number_of_four(code):
     return _changed(code, COPY, "out[i] = four[0];")
 
@@ -1038,7 +1038,7 @@ def swap_with_the_first_sequence_s_threads(code):
     )
 
 
-@wrong("swap_axes", says="in place of `out[b * C * T + c * T + t] = x[i]` in line 8")
+@wrong("swap_axes", says="`t = i / C % T` and `c = i % C` in place of `t = i % C` and `c = i / C % T` in line 7")
 def swap_with_t_and_c_exchanged(code):
     return body(
         code,

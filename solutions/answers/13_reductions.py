@@ -131,7 +131,7 @@ OF_A_WARP = """
 """
 
 
-@wrong("tree_sum", says="`t == 0 && blockIdx.x <= N - 1` in place of `t == 0 && blockIdx.x < N - 1` in line 21")
+@wrong("tree_sum", says="with `t == 0` in place of `t == 0 && blockIdx.x < N - 1` in line 21")
 def tree_without_the_last_row(code):
     return replaced(code, "    if (t == 0) {", "    if (t == 0 && blockIdx.x < N - 1) {")
 
@@ -252,7 +252,7 @@ def tree_of_256_threads(code):
     return replaced(code, HALVES, "for (int half = 256 / 2; half > 0; half /= 2)")
 
 
-@wrong("tree_sum", says="does it assume how many threads a block has")
+@wrong("tree_sum", says="in steps of blockDim.x no number is left out.")
 def tree_with_a_stride_of_256(code):
     return replaced(code, "c += blockDim.x", "c += 256")
 
@@ -432,7 +432,7 @@ def warp_whose_shuffles_overwrite_the_maximum(code):
     return replaced(code, TOP, "top = __shfl_xor_sync(0xffffffff, top, gap);")
 
 
-@wrong("warp_softmax", says="`0.0f` in place of `1.0f` in line 16")
+@wrong("warp_softmax", says="`total = 0.0f` in place of `total = one` in line 16")
 def warp_whose_sum_begins_at_1(code):
     code = replaced(code, "float total = 0.0f;", "float total = 0.0f, one = 1.0f;")
     return replaced(code, "float total = 0.0f, one = 1.0f;", "float one = 1.0f, total = one;")
@@ -488,7 +488,7 @@ def warp_with_a_maximum_for_each_lane(code):
     return replaced(code, f"    {GAPS}{TOP}\n", "")
 
 
-@wrong("warp_softmax", says="lane that takes no part")
+@wrong("warp_softmax", says="it asks for `row`, which differs between the lanes of a warp (line 6). If a whole warp")
 def warp_of_rows_by_thread(code):
     return replaced(code, ROW, "int row = blockIdx.x * blockDim.x + threadIdx.x;")
 
@@ -548,7 +548,7 @@ def warp_of_eight_rows_whatever_the_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 8 + threadIdx.x / 32;")
 
 
-@wrong("warp_softmax", says="leave together, or all stay.")
+@wrong("warp_softmax", says="it asks for `row`, which differs between the lanes of a warp (line 6). If a whole warp")
 def warp_with_row_and_lane_exchanged(code):
     row = "int row = blockIdx.x * blockDim.x / 32 + threadIdx.x % 32;"
     return replaced(code, ROW, row, "int lane = threadIdx.x % 32;", "int lane = threadIdx.x / 32;")
@@ -580,7 +580,7 @@ def warp_with_the_row_twice(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[row * C + c] = expf(x[c] - top) / total;")
 
 
-@wrong("warp_softmax", says="`row > N - 1` in place of `row >= N - 1` in line 8")
+@wrong("warp_softmax", says="`row >= N` in place of `row >= N - 1` in line 8")
 def warp_without_the_last_row(code):
     return replaced(code, "row >= N", "row >= N - 1")
 
@@ -798,7 +798,10 @@ def welford_around_the_new_mean(code):
     return holes(code, merging, STATISTICS)
 
 
-@wrong("welford_layernorm", says="returns `a` just where `a` is empty: what the other part holds is lost.")
+@wrong(
+    "welford_layernorm",
+    says="is nothing added up, or is what is added up lost?\nLine 10 returns `a` just where `a` is empty",
+)
 def welford_that_returns_the_empty_part(code):
     return replaced(code, "if (count == 0.0f) return a;", "if (a.count == 0.0f) return a;")
 
@@ -1076,7 +1079,9 @@ def fused_without_a_sum(code):
     return replaced(code, f"        {SUMS}\n", "")
 
 
-@wrong("fused_layernorm", says="ut of bounds")
+@wrong(
+    "fused_layernorm", says="`a4` itself begins at vector 165 of x1, with row = 5 and quads = 33: is a check missing"
+)
 def fused_without_a_check(code):
     return replaced(code, f"    {LEAVE}\n", "")
 

@@ -1061,7 +1061,7 @@ def squares_shuffled_as_floats(code):
     )
 
 
-@wrong("layernorm_dx", says="warp_sum(products), 0) / C` in place of")
+@wrong("layernorm_dx", says="`products = warp_sum(products) / C` in place of")
 def dx_with_the_products_of_lane_0(code):
     return replaced(code, "warp_sum(products)", "__shfl_sync(0xffffffff, products, 0)")
 

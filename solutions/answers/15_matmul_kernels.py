@@ -983,6 +983,28 @@ def tiles_with_the_first_slice_of_a(code):
     return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)(m0 + row) * K + column]")
 
 
+@wrong("tiled_matmul", says="although a and b are read: is nothing added up, or is what is added up lost?")
+def tiles_without_the_slice_fetched_last(code):
+    return holes(
+        code,
+        """
+    float total = 0.0f;
+    float next_a = m0 + row < M && column < K ? a[(size_t)(m0 + row) * K + column] : 0.0f;
+    float next_b = n0 + row < N && column < K ? b[(size_t)(n0 + row) * K + column] : 0.0f;
+    for (int k = 16 + column; k - column < K; k += 16) {
+        as[row][column] = next_a;
+        bs[row][column] = next_b;
+        __syncthreads();
+        next_a = m0 + row < M && k < K ? a[(size_t)(m0 + row) * K + k] : 0.0f;
+        next_b = n0 + row < N && k < K ? b[(size_t)(n0 + row) * K + k] : 0.0f;
+        for (int i = 0; i < 16; i++) total += as[row][i] * bs[column][i];
+        __syncthreads();
+    }
+    if (m0 + row < M && n0 + column < N) result[(size_t)(m0 + row) * N + n0 + column] = total;
+""",
+    )
+
+
 @wrong("turn_tile", says="with number lane ^ row in place of number lane")
 def turned_with_half_a_swizzle(code):
     code = replaced(code, "tile[32][33];", "tile[32][32];")

@@ -261,9 +261,7 @@ class kernel_check(check):
         for use in self.report.lines:
             if use.write and use.space == "global" and use.name in inputs:
                 place = f", in line {use.line}" * bool(use.line)
-                raise WrongAnswer(
-                    f"the kernel wrote to {use.name}, which is an input{place}: other threads may still need it."
-                )
+                raise WrongAnswer(f"the kernel wrote to {use.name}, which is an input{place}: it must stay as it is.")
 
 
 def _is_wrong(error) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 
 from llmc.course.kernel_checks import shares, staging
 from llmc.course.kernel_checks.experiments import LEAST, Enough
+from llmc.cuda.emulator.compiling.text import mask
 
 SHOULD = "; it should "  # in a sentence about what a number depends on
 FEW = 3  # numbers that are listed one by one
@@ -121,10 +122,10 @@ def _vanished(experiment, report, differ, target) -> str:
     if abs(mine[k].reshape(-1)[element]) > LEAST * size or not lacking or unread:
         return ""
     names, verb = _and([experiment.names[source] for source in lacking]), "is" if len(lacking) == 1 else "are"
-    return (
-        f"{experiment.place(k, element)} is 0, or nearly, although {names} {verb} read: "
-        "is a factor 0 there (exp of less than -103.9 is), or is nothing added up?"
-    )
+    asked = "is nothing added up, or is what is added up lost?"
+    if "exp" in mask(report.raw.code):
+        asked = "is a factor 0 there (exp of less than -103.9 is), or is nothing added up?"
+    return f"{experiment.place(k, element)} is 0, or nearly, although {names} {verb} read: {asked}"
 
 
 def _untouched(experiment, report, k) -> str:

@@ -8,7 +8,7 @@ import re
 from llmc.cuda.emulator.compiling.text import mask
 
 PART = r"((?:[^(),]|\([^()]*\))+)"  # an argument, perhaps with brackets
-ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move all four, as a float4 or one by one"
+ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move all four, as one float4"
 TERMS = [
     (re.compile(python), c)
     for python, c in (
@@ -23,7 +23,6 @@ TERMS = [
         (r"without the term `slots` in `(\w+)\[", r"with the first of each four numbers in all four places in `\1["),
         (r"(`|= )([^`=]+?) if ([^`]+?) else ([^`]+)`", r"\1\3 ? \2 : \4`"),
         (rf"\bhalves\({PART}, {PART}\)", r"for (gap = \1; gap > \2; gap /= 2)"),
-        (r"(?<=[\w)]) // (?=[\w(])", " / "),
         (r"with // in place of", "with / in place of"),
         (r"\bsum4\((\w+)\)", r"\1.x + \1.y + \1.z + \1.w"),
         (r" \+ slots\b", ""),
@@ -39,6 +38,9 @@ TERMS = [
 OF_FOURS = ": in the whole fours, and not behind them."
 
 RANGE = re.compile(rf"\brange\({PART}, {PART}, {PART}\)")
+ONE_BY_ONE = re.compile(rf"`for (\w+) in range\({PART}, {PART}, 1\):`")
+ROUNDED_DOWN = re.compile(r"(?<=[\w)]) // (?=[\w(])")
+NEAR = 4  # characters on either side that tell where something stands
 
 REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
 OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|tile_row|tile_column|thread_row|thread_column"
@@ -70,7 +72,14 @@ def can_be_said(words) -> bool:
 def _translated(message, code=""):
     for python, c in TERMS:
         message = python.sub(c, message)
+    message = ONE_BY_ONE.sub(r"`for (int \1 = \2; \1 < \3; \1++)`", message)
+    message = ROUNDED_DOWN.sub(lambda found: found[0] if _is_quoted(found, code) else " / ", message)
     return RANGE.sub(lambda match: _loop(*match.groups(), code), message)
+
+
+def _is_quoted(found, code) -> bool:
+    """Does the message have it from the learner's code, with what stands around it?"""
+    return found.string[max(0, found.start() - NEAR) : found.end() + NEAR] in code
 
 
 def _loop(start, stop, step, code) -> str:

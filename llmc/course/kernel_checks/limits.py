@@ -79,13 +79,20 @@ def _limit(experiment, k, code) -> list[str]:
 
 def _why(experiment, k, bounds, code) -> str:
     """What happens at numbers of this size."""
-    low, high = bounds
     mine, ours = experiment.base
     first = next(iter(experiment.wrong(mine, ours)))
     got = mine[first][np.isfinite(ours[first])]
     found = _constant(bounds, code)
+    if not found and "exp" in mask(code):
+        found = _of_exp(experiment, k, bounds, got, code)
     if found:
         return found
+    return "inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN." if np.isnan(got).any() else ""
+
+
+def _of_exp(experiment, k, bounds, got, code) -> str:
+    """Which of the limits of exp these numbers reach; "" for none."""
+    low, high = bounds
     if high < 0 and INF[0] <= -low <= ZERO[1]:
         shifted = experiment.is_right(experiment.changed(k, _below_zero(experiment, k)))
         return f"{VANISHES}: does a maximum start at 0, or is none subtracted?" if shifted else f"{VANISHES}."
@@ -97,7 +104,7 @@ def _why(experiment, k, bounds, code) -> str:
         logs = np.isinf(got).any() and not np.isnan(got).any() and "log" in mask(code)
         asked = ": is a logarithm taken of it, -inf?" if logs else "."
         return f"{VANISHES}, and these numbers lie that far apart{asked}"
-    return "inf - inf, inf / inf, 0 · inf and 0 / 0 are NaN." if np.isnan(got).any() else ""
+    return ""
 
 
 def _below_zero(experiment, k):

@@ -16,6 +16,7 @@ from llmc.cuda.emulator.compiling.text import line_at
 
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 NAMED = re.compile(r"(?P<name>\w+)\s*=\s*$")
+SIZE = re.compile(r"%\s*(\w+)$")  # below which a coordinate stays
 SUMMED = re.compile(  # behind the first value of a sum
     r"\s*;\s*for\s*\(\s*\w+\s+(?P<s>\w+)\s*=\s*1\s*;[^;]*;[^)]*\)\s*\{?\s*(?P<name>\w+)\s*\+=\s*(?P<term>[^;]+);"
 )
@@ -49,6 +50,22 @@ def first_turns(code):
     return [Repair(0, ((piece, condition),), piece.start, "", condition) for piece, condition in places_of_turns(code)]
 
 
+def exchanged_values(text, all_pieces):
+    """`t = i / C % T` and `c = i % C` for `t = i % C` and `c = i / C % T`: each has the size of its own name then."""
+    declared = [(NAMED.search(text, 0, piece.start), piece) for piece in all_pieces if piece.kind == EXPRESSION]
+    for (a, one), (b, other) in combinations([(named["name"], piece) for named, piece in declared if named], 2):
+        first, second = text[one.start : one.end], text[other.start : other.end]
+        if a != b and (_size(first), _size(second)) == (b.upper(), a.upper()):
+            old, new = f"{a} = {first}` and `{b} = {second}", f"{a} = {second}` and `{b} = {first}"
+            yield Repair(0.9, ((one, second), (other, first)), one.start, old, new)
+
+
+def _size(value) -> str:
+    """ "T" of `i / C % T`."""
+    found = SIZE.search(value)
+    return found[1] if found else ""
+
+
 def starts(text, all_pieces):
     """`float sum = f(0);` where a loop from 1 on adds f(s), for a first value that is made otherwise."""
     for piece in all_pieces:
@@ -72,11 +89,15 @@ def exchanged_names(text, all_pieces, known):
         for a, b in combinations(names, 2):
             new = [(p, _with_exchanged(text[p.start : p.end], {a: b, b: a})) for p in there]
             changes = tuple((p, other) for p, other in new if other != text[p.start : p.end])
-            yield Repair(1.5, changes, changes[0][0].start, f"{a}` and `{b}", f"{b}` and `{a}")
+            if changes:
+                yield Repair(1.5, changes, changes[0][0].start, f"{a}` and `{b}", f"{b}` and `{a}")
 
 
 def _with_exchanged(text, names) -> str:
-    return NAME.sub(lambda word: names.get(word[0], word[0]), text)
+    """The text with these two names exchanged, but for their own product, which is the same in either order."""
+    products = [rf"(?<![\w.])(?<![/%] ){a} \* {b}\b" for a, b in names.items() if f"{a} * {b}" in text]
+    words = re.compile("|".join([*products, NAME.pattern])) if products else NAME
+    return words.sub(lambda found: names.get(found[0], found[0]), text)
 
 
 def everywhere(text, single):

@@ -158,14 +158,14 @@ def sentence(code, repair) -> str:
     (piece, new), *others = repair.changes
     old, line = " ".join(code[piece.start : piece.end].split()), line_at(code, repair.at)
     passes = "Your kernel passes this whole check"
-    if others and "` and `" in repair.old:  # two names, exchanged
-        return f"{passes} with `{repair.new}` in place of `{repair.old}` in line {line}."
+    lines = sorted({line_at(code, each.start) for each, _ in repair.changes})
+    where = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if lines[1:] else f"line {lines[0]}"
+    if others and "` and `" in repair.old:  # two names, or the values of two, exchanged
+        return f"{passes} with `{repair.new}` in place of `{repair.old}` in {where}."
     if piece.kind == TURNS:
         loop = f"`while ({_cut(new)}) {{ … }}` in place of `do {{ … }} while ({_cut(new)});`"
         return f"{passes} with {loop} in line {line}: the first turn, too, needs the condition."
     if others and not _is_order(code, repair):
-        lines = sorted({line_at(code, each.start) for each, _ in repair.changes})
-        where = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]}" if lines[1:] else f"line {lines[0]}"
         return f"{passes} with `{_plain(repair.new)}` in place of `{_plain(repair.old)}` in {where}."
     if others:
         return f"{passes} with `{_cut(old)};` and `{_cut(new)};` in the other order, line {line}."

@@ -17,6 +17,7 @@ from llmc.cuda.emulator.compiling.text import line_at, statements
 
 LOWEST = "-3.4e38f"
 COMPARED = {"<": ("<=", ">"), "<=": ("<", ">="), ">": (">=", "<"), ">=": (">", "<="), "==": ("!=",), "!=": ("==",)}
+A_ONE_BEFORE, A_ONE_BEHIND = re.compile(r"[-+]\s*1\s*$"), re.compile(r"\s*[\w.]+\s*[-+]\s*1\s*(?![\s\w.*/%])")
 ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=",), "/=": ("*=",)}
 OTHER_NAME = {
     "__shfl_down_sync": ("__shfl_xor_sync",),
@@ -52,7 +53,8 @@ def repairs(code, own=()) -> list[Repair]:
             repair = Repair(rank, ((piece, whole),), piece.start + start, old, new)
             known_as = found.setdefault((piece, whole), repair)
             found[piece, whole] = min(known_as, repair, key=lambda each: each.rank)
-    several = [*lines.exchanged_statements(text, all_pieces), *lines.first_turns(code), *lines.starts(text, all_pieces)]
+    several = [*lines.exchanged_statements(text, all_pieces), *lines.exchanged_values(text, all_pieces)]
+    several += [*lines.first_turns(code), *lines.starts(text, all_pieces)]
     several += [*lines.exchanged_names(text, all_pieces, known), *like_siblings(text, all_pieces)]
     several += like_the_others(text, all_pieces)
     single = [*found.values(), *several]
@@ -92,7 +94,7 @@ def _of_token(each, k, token, piece, known):
 
     if text in COMPARED and each.is_binary(k):
         equal, *turned = COMPARED[text]
-        yield other(0, equal)
+        yield other(1.1 if _beside_a_one(each, token) else 0, equal)
         for new in turned:
             yield other(2, new)
     elif piece.kind == STATEMENT and text in ASSIGNED:
@@ -112,6 +114,11 @@ def _of_token(each, k, token, piece, known):
         yield from _of_number(each, k, token, piece, known)
     elif token.kind == "name":
         yield from _of_name(each, k, token, piece, known)
+
+
+def _beside_a_one(each, token) -> bool:
+    """Is it `i < n - 1`, where the 1 is what is too much? `i <= n - 1` would do, too, and nobody writes that."""
+    return bool(A_ONE_BEFORE.search(each.text, 0, token.start) or A_ONE_BEHIND.match(each.text, token.end))
 
 
 def _of_number(each, k, token, piece, known):
@@ -192,6 +199,9 @@ def _of_call(each, k, reductions):
     elif len(commas) == 1:
         first, last = each.piece(opening + 1, commas[0] - 1), each.piece(commas[0] + 1, closing - 1)
         yield 2, start, end, f"{each.all[k].text}({last}, {first})", whole
+    elif each.all[k].text == "__shfl_sync":  # of what one lane has by itself
+        for reduction in reductions:
+            yield 1.2, start, end, f"{reduction}({each.piece(commas[0] + 1, commas[1] - 1)})", whole
 
 
 def _out_of_the_sum(each, k, opening, closing):
@@ -287,6 +297,8 @@ def _of_expression(each, piece, known):
         for name in known.known_at(piece.start, WHOLE) if known.begins_a_loop(piece.start) else ():
             if name != text:
                 yield 1.4, 0, len(text), name, text
+        if known.types.get(text) in REAL:  # what a sum begins with, say
+            yield 0.9, 0, len(text), "0.0f", text
         for sign in ("+ 1", "- 1"):
             yield 2, len(text), len(text), f" {sign}", ""
         for factor in known.factors_at(piece.start) if not known.begins_a_whole_number(piece.start) else ():

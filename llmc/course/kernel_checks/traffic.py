@@ -45,7 +45,7 @@ def _pieces(report) -> str:
     for use in report.lines:
         if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
             what = f"Line {use.line} {use.access} 4 bytes at a time"
-            return f"{what}: read a whole float4 first, `float4 v = p[i];`, and store a whole one, `p[i] = v;`."
+            return f"{what}: read a whole float4 first, into a variable, and store a whole one."
     return ""
 
 

@@ -70,7 +70,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     called = f", called at line {first.calls[0]}" if one else ""
     lines = [f"{head(first)}{called}.", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten, unfilled = first.kind == "never-written", first.kind == "uninitialised"
-    decided = skipped(report) if unwritten and not cause and not mend else ""  # by a condition
+    decided = skipped(report) if unwritten and not cause else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
     outside = first.kind in ("bounds", "out-of-bounds")
     given = _behind(report.raw.code, first) if outside else ""

@@ -166,6 +166,7 @@ def test_mistakes_of_kernels_are_among_the_mutants():
         ("without the line `row >= N`, in f", "without the check `if (row >= N)`, in f"),
         ("without the line `total = a // b`", "without the line `total = a / b`"),
         ("in `range(t, C - 1, blockDim.x)`", "in `for (… = t; … < C - 1; … += blockDim.x)`"),
+        ("the lines of `for k in range(i, n, 1):`", "the lines of `for (int k = i; k < n; k++)`"),
         ("in `halves(16, 0)`", "in `for (gap = 16; gap > 0; gap /= 2)`"),
         ("without the factor `a`, in warp_sum", "without the factor `a`, where the lanes' sums are added up"),
         ("in `total += sum4(u)`", "in `total += u.x + u.y + u.z + u.w`"),
@@ -198,6 +199,8 @@ def test_a_message_leaves_out_what_is_only_in_a_model():
     )
     assert in_c(said) == "f: out has wrong values.\nA line."
     assert in_c("In `float slots = 1;`, a race.") == "In `float slots = 1;`, a race.", "the learner's own name"
+    own = "line 3: expected ';'\n    int b = i // (T * C);"
+    assert in_c(own, "{\n    int b = i // (T * C);\n}") == own
 
 
 def test_functions_that_the_learner_has_keep_their_names():

@@ -165,6 +165,8 @@ MISTAKES = {  # what belongs there, and what stands there
     "i <= t0 && i < n": "int t0 = n + threadIdx.x; for (int i = 0; i <= threadIdx.x && i < n; i++) out[i] = y;",
     "n + row < 9 ? t[(n + row) * 2]": "int row = n, c = 2; out[row] = n + c < 9 ? t[(n + c) * 2] : y;",
     "for (int k = i;": "int i = threadIdx.x; for (int k = n / 4 * 4; k < n; k++) out[k] = y;",
+    "b = i / C % B, c = i % C;": "int B = 2, C = n, i = 7; int b = i % C, c = i / C % B; out[b] = c;",
+    "total = 0.0f;": "float one = 1.0f, total = one; out[0] = total + one;",
 }
 
 

@@ -58,6 +58,11 @@ __global__ void lanes_that_left(float* out, const float* x, int n) {
     if (t > 40) return;  // @lanes-leave
     out[t] = __shfl_xor_sync(0xffffffff, v, 16);
 }
+__global__ void a_row_for_each_lane(float* out, const float* x, int n) {
+    int lane = threadIdx.x % 32, row = blockIdx.x * blockDim.x + threadIdx.x;  // @row
+    if (row >= n) return;
+    out[row] = __shfl_xor_sync(0xffffffff, x[lane], 16);
+}
 __global__ void sum_of_a_warp_in_a_loop(float* out, const float* x, int n) {
     float v = 0.0f;
     if (blockIdx.x > 0) return;  // @whole-warps-leave
@@ -131,6 +136,13 @@ def test_where_two_things_may_keep_threads_from_a_barrier_neither_is_blamed(repo
 def test_the_line_on_which_lanes_left_is_named(report):
     text = report("lanes_that_left").problems[0].text
     assert f"and the `return` on line {at('lanes-leave')} keeps some lanes away" in text
+    assert "keeps some lanes away: the lanes of a warp must leave together, or all stay." in text
+
+
+def test_a_return_that_asks_for_a_number_of_the_threads_own_may_mean_one_of_the_warps(report):
+    text = report("a_row_for_each_lane", 32, 20).problems[0].text
+    assert f"it asks for `row`, which differs between the lanes of a warp (line {at('row')})" in text
+    assert "If a whole warp should have one `row`, the thread's number is divided by 32 there" in text
 
 
 def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_not(report):

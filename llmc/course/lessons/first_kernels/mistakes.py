@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from llmc.course.kernel_checks.evidence import came_from, slots
+from llmc.course.lessons.first_kernels.endings import without_the_last
 from llmc.course.lessons.first_kernels.references import FLAT, FOUR, GELU, LOOP
 from llmc.course.lessons.first_kernels.references import split_heads as right_heads
 from llmc.course.lessons.first_kernels.references import swap_axes as right_axes
@@ -156,13 +157,12 @@ def axpy(a, x, y, blocks, threads) -> dict:
     x64, y64, n = np.asarray(x, np.float64), np.asarray(y, np.float64), x.size
     right = a * x64  # (n,)
     first = np.arange(n) < blocks * threads  # (n,)
+    one_each = np.where(first, right, 0)  # (n,)
     last = "the reference without the last number"
     if n % blocks == 1:
         last += f": n % {blocks} is 1, so is n / gridDim.x rounded down, or does the loop end one too early?"
     wrong = {
-        "the reference for the first numbers alone, one for each thread: the loop is missing": np.where(
-            first, right, 0
-        ),
+        "the reference for the first numbers alone, one for each thread: the loop is missing": one_each,
         "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
             first, 0, right
         ),
@@ -185,16 +185,8 @@ def axpy(a, x, y, blocks, threads) -> dict:
     turns.reshape(-1)[:n] = right
     carried = turns.cumsum(axis=0).reshape(-1)[:n]  # (n,)
     wrong["a · x, added to what the thread's turns before added: begin each turn anew"] = carried
-    rest = n % (blocks * threads)
-    if 1 < rest < n:
-        why = "does a thread take n / threads of them, rounded down?"
-        words = f"the reference without the last {rest} numbers, n % threads: {why}"
-        wrong[words] = np.where(np.arange(n) < n - rest, right, 0)
-    rest = n % blocks
-    if 1 < rest < n:
-        why = "does a block take n / gridDim.x of them, rounded down?"
-        words = f"the reference without the last {rest} numbers, n % gridDim.x: {why}"
-        wrong.setdefault(words, np.where(np.arange(n) < n - rest, right, 0))
+    found = without_the_last(a, x, y, blocks, threads)
+    wrong |= {words: array for words, array in found.items() if not np.array_equal(array, one_each)}
     return {words: (array, LOOP) for words, array in wrong.items()}
 
 

@@ -32,7 +32,7 @@ WHERE_FLAT = WHERE | dict.fromkeys(
 )  # for kernels whose index is the difficulty
 WHERE_FOUR = WHERE | dict.fromkeys(("out-of-bounds", "rewrites", "busiest"), FOUR)
 WHERE_FOUR |= dict.fromkeys(
-    ("race", "never-written"), f"four i has the numbers 4 * i to 4 * i + 3, and the tail begins at n / 4 * 4; {FOUR}"
+    ("race", "never-written"), f"four q has the numbers 4 * q to 4 * q + 3, and the tail begins at n / 4 * 4; {FOUR}"
 )
 WHERE_LOOP = WHERE | dict.fromkeys(("race", "never-written", "busiest"), LOOP)
 
@@ -43,7 +43,8 @@ def compare_grid(got, rows, cols, block):
         raise WrongAnswer(f"the grid should be a tuple of two, (blocks in x, blocks in y), but is {describe(got)}.")
     wanted = _smallest((cols, rows), block)
     if not all(isinstance(n, (int, np.integer)) for n in got):
-        right = "the numbers are right; make each an int" if got == wanted else "`/` gives a float, `//` does not"
+        floors = "`/` gives a float, and `//` rounds down, but these numbers must be rounded up"
+        right = "the numbers are right; make each an int" if got == wanted else floors
         raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: {right}.", explained=got == wanted)
     if got == wanted:
         return

@@ -36,6 +36,8 @@ WHERE = {
     "requests": CACHED,
 }
 
+BY_BLOCKS = WHERE | dict.fromkeys(("race in global memory", "never-written"), TREE)  # exercise 1
+
 OWN_PLACE = WHERE | {  # exercise 5
     "race": f"do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`, not a barrier; {CACHED}",
 }
@@ -46,7 +48,7 @@ CANCELS = (
 )
 NO_MAXIMUM = (
     "exp overflows above 88.7 and vanishes below -103.9: subtract the maximum of the whole row (start it below every "
-    f"number, not at 0), and never take exp of anything above 0; {ONLINE}"
+    f"number, not at 0), and never take exp of anything above 0; {WARP}"
 )
 NO_TOP = (
     "exp overflows above 88.7: never take exp of anything above 0, so subtract a maximum that counts x[c]. Is `top` "

@@ -45,8 +45,9 @@ def _other_trees(x64, each):
     signs = np.array([(-1.0) ** bin(t).count("1") for t in range(threads)])  # (threads,)
     begin_at_0 = threads * x64[:, ::threads].sum(axis=1)  # (N,)
     fourths = halves[::2]  # 128, 32, 8, 2
+    why = {True: "none reads what another one has", False: "no number is left out"}
     steps = {
-        f"the sum of threads that go on in steps of {words}: in steps of blockDim.x none reads what another one has": (
+        f"the sum of threads that go on in steps of {words}: in steps of blockDim.x {why[step < threads]}": (
             x64 @ _visits(x64.shape[1], threads, step),
             TREE,
         )

@@ -2,7 +2,7 @@
 
 import re
 
-ONE_INDEX = "C has one index: for [b, c, t] of a (B, C, T) array write [(b * C + c) * T + t]"
+ONE_INDEX = "C has one index: for [p, q, r] of a (P, Q, R) array write [(p * Q + q) * R + r]"
 BRACKETS = "the condition goes in brackets and what follows in braces, without a colon: `if (i < n) { … }`"
 NO_FLOOR = "`//` starts a comment, so the rest of this line is gone; `/` between two ints rounds down by itself"
 FLOORED = r"^[^\"]*[\w)\]]\s*//\s*[\w(][^;]*;"  # i // C;

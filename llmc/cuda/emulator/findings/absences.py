@@ -23,6 +23,7 @@ LEAVES = re.compile(r"\b(return|break|continue)\b")
 
 LEAVE_TOGETHER, LANE = "the lanes of a warp must leave together, or all stay.", " Does it depend on the lane?"
 TOGETHER = LEAVE_TOGETHER + LANE
+ITSELF = re.compile(r"threadIdx\.x(?:\s*(?:%\s*(?:32|warpSize|WARP)|&\s*31))?")  # the thread, or its lane
 STAY = "let all threads stay, and put an `if` around their work."
 ALL_CALL = (
     "let all lanes of the warp make the call, those without a number of their own with one that changes nothing (0 in "
@@ -104,7 +105,23 @@ def _of_lanes(code, reasons) -> dict:
     names, texts = lane_names(code), statements(code).splitlines()
     lines = {what: int(ON_LINE.search(what)[1]) for what in reasons}
     asking = {what for what, line in lines.items() if names & {*NAME.findall(texts[line - 1])}}
-    return {what: to_do.removesuffix(LANE) for what, to_do in reasons.items() if what in asking} or reasons
+    found = {what: _of_a_thread(texts, lines[what], to_do) for what, to_do in reasons.items() if what in asking}
+    return found or reasons
+
+
+def _of_a_thread(texts, line, to_do) -> str:
+    """What to do about that line; of a `return` that asks for a number of the thread's own, also what that may be."""
+    asked = NAME.findall(texts[line - 1].partition("return")[0]) if to_do == TOGETHER else ()
+    for number in range(line, 0, -1):
+        for name, value in ASSIGNED.findall(texts[number - 1]):
+            if name in asked and "threadIdx" in value and not A_WARP.search(value) and not ITSELF.fullmatch(value):
+                return (
+                    f"it asks for `{name}`, which differs between the lanes of a warp (line {number}). If a whole warp "
+                    f"should have one `{name}`, the thread's number is divided by 32 there; else {LEAVE_TOGETHER}"
+                )
+        if FUNCTION.search(texts[number - 1]):
+            break
+    return to_do.removesuffix(LANE)
 
 
 def _two_calls(code, calls, reasons) -> str:

@@ -11,7 +11,7 @@ from llmc.cuda.emulator.findings.limits import what_limits
 from llmc.cuda.emulator.findings.places import source_line
 from llmc.cuda.emulator.findings.sentences import LOCAL_ARRAY
 from llmc.cuda.emulator.findings.values import worked_out
-from llmc.cuda.emulator.findings.vectors import counts_in_vectors, made_by_division
+from llmc.cuda.emulator.findings.vectors import begins_outside, counts_in_vectors, made_by_division
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
@@ -116,6 +116,8 @@ def _index_of_a_vector(found, check) -> str:
     means = f"This pointer counts vectors of {many}: index {index} means {elements}"
     if made_by_division(found, many, check):
         vectors = f"{found.name} has {found.array.size // many} vectors"
+        if beyond := begins_outside(found, many):
+            return f"{means}, and {vectors}. {beyond}"
         return f"{means}, and {vectors}. Which part of the index is too large?{_values(found)}"
     return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check.line}."
 

@@ -3,9 +3,11 @@
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.guards import ASSIGNED, computed_from, names_in_index
+from llmc.cuda.emulator.findings.guards import ASSIGNED, NAME, VALUE, computed_from, names_in_index
+from llmc.cuda.emulator.findings.values import declared, evaluated, function_around, listed, of_the_launch, value
 
 VECTORS = re.compile(r"\b[a-z]+[234]\s*\*\s*(?:__restrict__\s+)?(\w+)\s*[=,;)]")  # float4* p
+BEGINS = r"\b{0}\s*=\s*(?:\([^()]*\*\s*\)|reinterpret_cast<[^<>]*>)\s*\(?\s*{1}\s*\)?\s*\+\s*({2})[;,]"
 
 
 def made_by_division(found, many, check) -> bool:
@@ -27,6 +29,23 @@ def _rows_in_vectors(found, many) -> bool:
         return False
     vectors, line = found.array.shape[-1] // many, mask(found.raw.code).splitlines()[found.line - 1]
     return vectors > 1 and bool(re.search(rf"\*\s*{vectors}\b|\b{vectors}\s*\*", line))
+
+
+def begins_outside(found, many) -> str:
+    """A sentence if a vector pointer on the line, `p = (float4*)x + row * quads`, begins behind the end already."""
+    lines, known = mask(found.raw.code).splitlines(), of_the_launch(found)
+    text, at = function_around(lines, found.line)
+    values, end = evaluated(declared(text, at), known), found.array.size // many
+    for name in re.findall(r"\b(\w+)\s*\[", lines[found.line - 1]):
+        step = re.search(BEGINS.format(name, re.escape(found.name), VALUE), text)
+        begins = value(step[1], known | values) if step else None
+        if begins is not None and begins >= end:
+            there = listed({part: values[part] for part in NAME.findall(step[1]) if part in values})
+            return (
+                f"`{name}` itself begins at vector {begins} of {found.name}{f', with {there}' if there else ''}: is a "
+                "check missing that keeps this thread away, or is what is added to the pointer wrong?"
+            )
+    return ""
 
 
 def counts_in_vectors(found) -> bool:
