@@ -25,7 +25,7 @@ from llmc.course.kernel_checks.repairs import repairs
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.kernel_checks.wider import wider
 from llmc.course.learner import journal
-from llmc.cuda.emulator.compiling.text import line_at
+from llmc.cuda.emulator.compiling.text import closing, line_at, mask
 from llmc.errors import KernelError, NoCompiler, UserError
 
 SECONDS, LEISURE = 3.0, 15.0  # of processor time for all launches; where nobody waits
@@ -160,7 +160,8 @@ def sentence(code, repair) -> str:
         return f"{passes} with `{_cut(old)};` and `{_cut(new)};` in the other order, line {line}."
     new = _plain(new)
     if not new:
-        return f"{passes} without `{_cut(old)};` in line {line}."
+        start = _with_its_head(code, piece)
+        return f"{passes} without `{_cut(code[start : piece.end])};` in line {line_at(code, start)}."
     if new == "true":
         return f"{passes} without the condition `{_cut(old)}` in line {line}."
     before, after = _around(old, new)
@@ -168,6 +169,18 @@ def sentence(code, repair) -> str:
     name = NAMED.search(code, 0, piece.start) if whole.count(before) > 1 else None  # one of several of that text
     before, after = (f"{name[0]}{each}" for each in (before, after)) if name else (before, after)
     return f"{passes} with `{after}` in place of `{before}` in line {line}."
+
+
+def _with_its_head(code, piece) -> int:
+    """Where a statement begins, with an `if (…)` or `for (…)` of which it is all: alone, that takes in the next."""
+    text = mask(code)
+    if re.match(r"\s*;\s*else\b", text[piece.end :]):
+        return piece.start
+    for match in re.finditer(r"\b(?:if|for)\s*\(", text[: piece.start]):
+        end = closing(text, match.end() - 1) + 1
+        if end <= piece.start and not text[end : piece.start].strip():
+            return match.start()
+    return piece.start
 
 
 def _is_order(code, repair) -> bool:
