@@ -1011,7 +1011,7 @@ def split_one_number_of_four(code):
     return _changed(code, COPY, "out[i] = four[0];")
 
 
-@wrong("split_heads", says="Divide by 4 whatever counts single elements")
+@wrong("split_heads", says="divide by 4 what indexes pointers to vectors, and leave the bound on line 7 as it is.")
 def split_with_indices_in_floats(code):
     copy = f"((float4*)out)[i] = ((const float4*)qkv)[{PLACE}];"
     return _changed(code, COPY, copy)

@@ -211,18 +211,18 @@ def tree_without_the_first_barrier(code):
     return replaced(code, "partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;")
 
 
-@wrong("tree_sum", says="barrier not reached by all")
+@wrong("tree_sum", says="keeps some threads away: end the `if` before it.")
 def tree_with_the_barrier_inside_of_if(code):
     inside = "            partial[t] += partial[t + half];\n    " + BARRIER
     return replaced(code, STEP, "        if (t < half) {\n" + inside + "        }\n")
 
 
-@wrong("tree_sum", says="out of bounds")
+@wrong("tree_sum", says="shared memory ends before this place")
 def tree_from_the_whole_block(code):
     return replaced(code, HALVES, "for (int half = blockDim.x; half > 0; half /= 2)")
 
 
-@wrong("tree_sum", says="race in shared memory")
+@wrong("tree_sum", says="Should the `if` on line 16 let both of them in? If not, its condition lets too many in")
 def tree_with_one_thread_too_many(code):
     return replaced(code, "if (t < half) {", "if (t <= half && t + half < blockDim.x) {")
 
@@ -1096,7 +1096,7 @@ def fused_statistics_swapped(code):
     return replaced(code, "mean[row] = m;", "mean[row] = r;", "rstd[row] = r;", "rstd[row] = m;")
 
 
-@wrong("fused_layernorm", says="ninitialised")
+@wrong("fused_layernorm", says="and no thread writes anything to it in this launch")
 def fused_that_forgets_to_keep(code):
     return replaced(code, "        mine[i] = u;\n", "")
 

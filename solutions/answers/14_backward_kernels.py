@@ -119,7 +119,7 @@ def bias_without_a_barrier(code):
     return replaced(code, BARRIER, "")
 
 
-@wrong("bias_backward", says="barrier")
+@wrong("bias_backward", says="keeps some threads away: take the barrier out of the `if`.")
 def bias_with_the_barrier_inside(code):
     return replaced(code, BARRIER, "    if (warp == 0) __syncthreads();\n")
 
@@ -259,7 +259,7 @@ def dx_with_down_and_broadcast(code):
     return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
 
 
-@wrong("layernorm_dx", says="if it is meant for what the lanes have gathered, put it after the loop")
+@wrong("layernorm_dx", says="For the call in line 21, the loop on line 19 keeps some lanes away")
 def dx_with_a_warps_sum_in_the_loop(code):
     return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
 
@@ -472,7 +472,7 @@ def partials_of_whole_shares(code):
     return replaced(code, SHARES, f"int n = {first}; n < {first} + N / gridDim.x; n++")
 
 
-@wrong("layernorm_partials", says="No thread reads dout[9] to dout[10] or x[9] to x[10]")
+@wrong("layernorm_partials", says="No thread reads rows 9 to 10 of dout or rows 9 to 10 of x")
 def partials_of_shares_that_overlap(code):
     first = "(int)blockIdx.x * (N / (int)gridDim.x)"
     return replaced(code, SHARES, f"int n = {first}; n < min(N, {first} + N / (int)gridDim.x + 1); n++")
@@ -654,7 +654,7 @@ def embedding_by_atomics(code):
     return hole(code, body)
 
 
-@wrong("embedding_backward", says="race in global memory")
+@wrong("embedding_backward", says="begin the loop on line 9 at `c = threadIdx.x`, in steps of blockDim.x")
 def embedding_by_threads_that_do_all(code):
     return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
 
@@ -861,7 +861,7 @@ def fused_sums_that_are_assigned(code):
     return re.sub(r"(d[wb]\[k\]\.[xyzw]) \+=", r"\1 =", code)
 
 
-@wrong("fused_layernorm_backward", says="outside the `if` on line 42, so that all threads reach it")
+@wrong("fused_layernorm_backward", says="outside the `if` on line 42, so that all threads reach it. The same")
 def fused_with_one_barrier_after_all_turns(code):
     turns = code[code.index("    for (int turn") : code.index("    for (int i = threadIdx.x; i < 2 * quads")]
     return replaced(code, turns, LATE)
@@ -952,13 +952,13 @@ def fused_means_of_quads(code):
     return replaced(code, "a = dnorms / C, b = products / C", "a = dnorms / quads, b = products / quads")
 
 
-@wrong("fused_layernorm_backward", says="race in shared memory")
+@wrong("fused_layernorm_backward", says="outside the loop on line 41, so that all threads reach it")
 def fused_warps_all_at_once(code):
     turn = "        __syncthreads();\n    }\n    for (int i = threadIdx.x"
     return replaced(code, turn, "    }\n    __syncthreads();\n    for (int i = threadIdx.x")
 
 
-@wrong("fused_layernorm_backward", says="ninitialised")
+@wrong("fused_layernorm_backward", says="This element is written only after that, by the same thread")
 def fused_without_a_beginning(code):
     return replaced(code, "turn ? sums[i] : zero", "sums[i]", "turn ? sums[quads + i] : zero", "sums[quads + i]")
 
@@ -987,13 +987,13 @@ def fused_onto_anything(code):
     return replaced(code, "dw[8] = {}, db[8] = {},", "dw[8], db[8],")
 
 
-@wrong("fused_layernorm_backward", says="does a warp without a row return?")
+@wrong("fused_layernorm_backward", says="without `if (blockIdx.x * 8 + warp >= N) return;` in line 10")
 def fused_whose_warps_return(code):
     rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
     return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
 
 
-@wrong("fused_layernorm_backward", says="passes this whole check without `if ((int)blockIdx.x * 8 >= N) return;`")
+@wrong("fused_layernorm_backward", says="does a block without a row return, in line 10? With N = 3, blocks 1 to 4")
 def fused_whose_blocks_return(code):  # all warps of a block that has rows stay
     rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
     return replaced(code, rows, "    if ((int)blockIdx.x * 8 >= N) return;\n" + rows)
@@ -1047,7 +1047,7 @@ def fused_without_the_fourth(code):
     return replaced(code, "dnorms += d.x + d.y + d.z + d.w;", "dnorms += d.x + d.y + d.z;")
 
 
-@wrong("fused_layernorm_backward", says="partial equals the reference, except for .y of each float4")
+@wrong("fused_layernorm_backward", says="partial equals the reference, except for .y of each float4 of dw")
 def fused_with_x_for_y(code):
     return replaced(code, "dw[k].y += d.y * v.y", "dw[k].y += d.x * v.y")
 
@@ -1184,3 +1184,14 @@ def fused_with_a_barrier_in_each_turn_alone(code):
     return replaced(
         code, "        }\n        __syncthreads();\n    }\n", "        }\n        __syncthreads();\n        }\n    }\n"
     )
+
+
+@wrong("embedding_backward", says="Each thread then needs all turns of the loop on line 7")
+def embedding_of_shared_places(code):
+    body = """
+    int first = starts[blockIdx.x], end = starts[blockIdx.x + 1], token = tokens[order[first]];
+    for (int k = first + threadIdx.x; k < end; k += blockDim.x) {
+        for (int c = 0; c < C; c++) dwte[(size_t)token * C + c] += dout[(size_t)order[k] * C + c];
+    }
+"""
+    return hole(code, body)

@@ -1133,3 +1133,10 @@ def fewest_requests_without_tiles(code):
     code = replaced(code, "b = keys[i * 8 + c];", f"b = {key};", "b = values[i * 8 + c];", f"b = {value};")
     loop = code[code.index("        for (int i = threadIdx.x;") : code.index("        for (int i = 0; i < 32 && k0")]
     return replaced(code, loop, "")
+
+
+@wrong("flash_forward", says="and the `if` on line 32 keeps some threads away: end the `if` before it.")
+def flash_whose_queries_alone_meet(code):
+    tile, turn = (text.split("// ### END")[0].split("\n", 1)[1] for text in code.split("// ### BEGIN SOLUTION")[1:])
+    meet = "            __syncthreads();\n        }\n"
+    return holes(code, tile.replace(BEFORE, "").rstrip(), f"        if (t < T) {{\n{turn.rstrip()}\n{meet}")

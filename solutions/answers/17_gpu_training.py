@@ -1222,3 +1222,10 @@ def plan_above_all_that_live(tensors):
         places[k] = max((ends[j] for j in ends if tensors[j][1] <= last and first <= tensors[j][2]), default=0)
         ends[k] = places[k] + (size + 15) // 16 * 16
     return [places[k] for k in range(len(tensors))]
+
+
+@wrong(
+    "adamw_replayed", says="and `__syncthreads()` orders those of one block alone: give each thread elements of its own"
+)
+def adamw_whose_first_thread_clears_all(code):
+    return replaced(code, ZERO, "    if (i == 0) {\n        for (int k = 0; k < n; k++) grads[k] = 0.0f;\n    }\n")

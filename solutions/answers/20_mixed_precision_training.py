@@ -410,7 +410,7 @@ def norm_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) mean[row] = m", "mean[row] = m")
 
 
-@wrong("layernorm_bf16", says="and the loop on line 42 keeps some lanes away")
+@wrong("layernorm_bf16", says="For the call in line 46, the loop on line 42 keeps some lanes away")
 def norm_that_shuffles_in_the_loop(code):
     return replaced(
         code,

@@ -24,10 +24,16 @@ def never_read(report) -> list[str]:
         rows = np.unique(missing // row)
         stretch = len(rows) and rows[-1] - rows[0] + 1 == len(rows) and len(missing) == len(rows) * row
         if stretch and len(missing) < array.size:
-            first, last = (f"{argument.name}[{rows[at]}]" for at in (0, -1))
-            found.append(first if first == last else f"{first} to {last}")
+            found.append(_named(argument.name, int(rows[0]), int(rows[-1]), row > 1))
             fours += _as_float4s(report.raw.code, argument.name) if 4 * len(missing) == 3 * array.size else []
     return [f"No thread reads {' or '.join(found)}.", *fours[:1]] if found and len(touched) else []
+
+
+def _named(name, first, last, of_rows) -> str:
+    """ "mean[1] to mean[4]", "rows 9 to 10 of dout"."""
+    if of_rows:
+        return f"row {first} of {name}" if first == last else f"rows {first} to {last} of {name}"
+    return f"{name}[{first}]" if first == last else f"{name}[{first}] to {name}[{last}]"
 
 
 def _as_float4s(code, name) -> list[str]:

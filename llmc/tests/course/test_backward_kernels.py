@@ -154,6 +154,9 @@ def test_why_something_was_never_written():
     assert "not inside it" not in missing.idle_blocks(over_columns, partial, partial, 3)
     assert missing.idle_warps("if (row >= N) return;", 2, 1).startswith("does a warp without a row return?")
     assert missing.idle_warps("if (row >= N) return;", 8, 1) == missing.idle_warps("if (row < N) {", 2, 1) == ""
+    whole = "if ((int)blockIdx.x * 8 >= N) {\n    return;\n}"
+    assert "does a block without a row return, in line 2? With N = 9, block 2 has" in missing.idle_warps(whole, 9, 3)
+    assert missing.idle_warps(whole, 9, 2) == ""  # no block is idle
     for message, words, expected in (
         ("never written.", "Why.", "Why.\nnever written."),
         ("never written.", "", "never written."),
@@ -172,6 +175,16 @@ def test_a_local_array_that_nobody_sets_is_named(declared):
     assert not missing.never_set_arrays(f"{declared} dw[k] = zero; dw[k].x += d.x * v.x;", lambda code: True)
     none = "float4 old = dx4[i], d = dw[k]; dx4[i].x += d.x, dw[k].x += d.x;"  # no arrays are declared
     assert not missing.never_set_arrays(none, lambda code: True)
+
+
+def test_which_of_the_two_sums_is_wrong_in_one_place_of_four():
+    right = sums.partial_sums(*arrays(11, 40)[:2], chunks=2)  # (chunks, 2, C)
+    for halves, of in (([0], " of dw"), ([1], " of db"), ([0, 1], "")):
+        wrong = right.copy()
+        wrong[:, halves, 1::4] += 1
+        assert [*sums._slots(wrong, right)] == [f"the reference, except for .y of each float4{of}"]
+    wrong[:, 0, 2::4] += 1  # .y and .z here, .y there
+    assert sums._slots(wrong, right) == sums._slots(right, right) == {}
 
 
 def test_a_local_array_that_a_helper_fills_is_not_named():

@@ -105,6 +105,22 @@ __global__ void twos_of_each_thread(float* out, const float* x, int n) {
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];
 }
+__global__ void all_columns_by_each_thread(float* out, const float* x, int n) {
+    for (int k = threadIdx.x; k < n; k += blockDim.x) {  // @parted
+        for (int c = 0; c < n; c++) out[c] += x[k];  // @all-columns
+    }
+}
+__global__ void turns_by_a_condition(float* out, const float* x, int n) {
+    __shared__ float s[32];
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int turn = 0; turn < 2; turn++) {  // @turn
+        for (int k = 0; k < 1 && warp == turn; k++) {  // @only-its
+            float old = turn ? s[lane] : 0.0f;
+            s[lane] = old + x[lane];
+        }
+    }
+    out[threadIdx.x] = 1;
+}
 __global__ void overwritten_before_it_is_read(float* out, const float* x, int n) {
     out[threadIdx.x] = 1.0f;  // @overwrites
     if (threadIdx.x == 0) out[40] = out[33];  // @reads-late
@@ -194,6 +210,18 @@ def test_warps_whose_loops_bring_them_to_one_row_need_no_barrier(report):
     for found in report("rows_of_each_warp").problems:
         assert f"The loop on line {at('one-row-further')} brings both threads to `row` = 1" in found.text
         assert "and a step is 1" in found.text and "__sync" not in found.text and "atomicAdd" not in found.text
+
+
+def test_a_loop_that_gives_all_threads_the_same_elements_is_named(report):
+    text = report("all_columns_by_each_thread").problems[0].text
+    assert "Nothing in `out[c]` differs between the threads of a block" in text and "atomicAdd" not in text
+    assert f"begin the loop on line {at('all-columns')} at `c = threadIdx.x`, in steps of blockDim.x. Each" in text
+    assert text.endswith(f"needs all turns of the loop on line {at('parted')}, not a part of them.")
+
+
+def test_no_barrier_is_advised_inside_a_loop_whose_condition_picks_whose_turn_it_is(report):
+    text = report("turns_by_a_condition").problems[0].text
+    assert f"of the loop on line {at('turn')}, outside the loop on line {at('only-its')}, so that all" in text
 
 
 def test_turns_in_which_two_threads_come_to_one_element_are_named(report):

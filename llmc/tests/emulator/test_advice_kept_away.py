@@ -42,6 +42,18 @@ __global__ void barrier_in_a_branch(float* out, const float* x, int n) {
     }
     out[t] = s[0];
 }
+__global__ void a_barrier_for_some_in_a_loop_of_all(float* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    for (int k = 0; k < n; k += 32) {
+        s[t] = x[t];
+        __syncthreads();
+        if (t < 32) {  // @some-meet-again
+            out[t] = s[63 - t];
+            __syncthreads();  // @again
+        }
+    }
+}
 __global__ void left_before_the_barrier(float* out, const float* x, int n) {
     __shared__ float s[64];
     int t = threadIdx.x;
@@ -94,6 +106,13 @@ __global__ void a_loop_with_a_bound_of_the_lanes_own(float* out, const float* x,
     }
     out[threadIdx.x] = v;
 }
+__global__ void sums_in_a_loop_and_behind_it(float* out, const float* x, int n) {
+    float v = 0.0f;
+    for (int c = threadIdx.x; c < n; c += 32) {  // @has-a-sum
+        v += warp_sum(x[c]);  // @sum-in-the-loop
+    }
+    out[threadIdx.x] = warp_sum(v);
+}
 __global__ void shuffles_in_a_loop_and_behind_it(float* out, const float* x, int n) {
     float v = 0.0f;
     if (blockIdx.x > 0) return;
@@ -127,6 +146,32 @@ def test_a_barrier_in_a_branch_is_named_by_its_if(report):
     assert f"but it is inside the `if` on line {at('some')}" in texts["race"]
 
 
+def test_a_barrier_in_a_branch_comes_before_one_that_its_threads_come_to_once_more(report):
+    first = next(each for each in report("a_barrier_for_some_in_a_loop_of_all").problems if "barrier" in each.kind)
+    assert first.line == at("again") and "the loop" not in first.text
+    assert f"the `if` on line {at('some-meet-again')} keeps some threads away: end the `if` before it." in first.text
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ("if (t < n) __syncthreads();", "take the barrier out of the `if`."),
+        ("if (t < n) {\n s[t] = 1;\n __syncthreads();\n }", "end the `if` before it."),
+        ("if (t < n) {\n __syncthreads();\n s[t] = 1;\n }", "begin the `if` behind it."),
+        ("if (t < n) {\n s[t] = 1;\n __syncthreads();\n s[t] = 2;\n }", "and begin another one after it."),
+        ("if (t < n) {\n for (int k = 0; k < 2; k++) {\n __syncthreads();\n }\n }", "put the `if` in there"),
+        ("for (int k = 0; k < n; k++) {\n __syncthreads();\n }", None),
+        ("for (int k = 0; k < t; k++) {\n __syncthreads();\n }", "go through the loop equally often"),
+        ("for (int k = 0; k < n; k++) {\n if (t) break;\n __syncthreads();\n }", "go through the loop equally often"),
+    ],
+)
+def test_what_to_do_about_a_barrier_depends_on_what_is_around_it(body, words):
+    code = f"__global__ void f(float* s, int n) {{\n int t = threadIdx.x;\n {body}\n}}"
+    line = code[: code.index("__syncthreads")].count("\n") + 1
+    found = [to_do for _, to_do in what_keeps_threads_away(code, line)]
+    assert words in found[0] if words else not found
+
+
 def test_where_two_things_may_keep_threads_from_a_barrier_neither_is_blamed(report):
     text = report("left_before_the_barrier").problems[0].text
     which = f"the `if` on line {at('all-take-it')} or the `return` on line {at('leaves')}?"
@@ -150,6 +195,12 @@ def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_no
     assert f"and the loop on line {at('rounds-differ')} keeps some lanes away" in text
     assert f"line {at('whole-warps-leave')}" not in text
     assert "with numbers of its own (`c = threadIdx.x`)" in text and "with the same `c` in each of them" in text
+
+
+def test_a_call_in_a_loop_is_named_where_lanes_meet_in_another_one(report):
+    text = report("sums_in_a_loop_and_behind_it", 32, 40).problems[0].text
+    where = f"For the call in line {at('sum-in-the-loop')}, the loop on line {at('has-a-sum')} keeps some lanes away"
+    assert where in text
 
 
 def test_lanes_with_another_bound_each_are_not_told_to_put_an_if_around_the_call():

@@ -63,13 +63,14 @@ def test_a_missing_barrier_is_reported_once_between_the_nearest_lines(report):
     pairs = {(last - 2 + k, first + k + later) for k in range(3) for later in (0, 3)}
     assert {tuple(sorted(pair)) for pair in [(found.line, found.line2), *found.more]} == pairs
     assert f"Put `__syncthreads();` between line {last} and line {first}, where all threads" in found.text
-    assert " The same barrier is missing in 5 more places: lines " in found.text and found.text.endswith(" and so on.")
+    assert " The same barrier ends 5 more races: lines " in found.text and found.text.endswith(" and so on.")
 
 
 def test_a_missing_barrier_at_the_end_of_a_loop_is_reported_once(report):
     (found,) = report("two_writes_and_two_reads_in_a_loop").problems
-    assert "put a second `__syncthreads();` at the end of the loop's body. The same barrier is missing" in found.text
-    assert "in 1 more place: lines " in found.text and len(found.more) == 1
+    ended = "The same barrier ends 1 more race: lines "
+    assert f"put a second `__syncthreads();` at the end of the loop's body. {ended}" in found.text
+    assert len(found.more) == 1
 
 
 def test_two_missing_barriers_are_reported_apart(report):

@@ -9,11 +9,13 @@ from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.runs import emulate
 from llmc.course.lessons.backward_kernels.places import REGISTERS, STAGES
 from llmc.course.lessons.backward_kernels.sums import add_up
-from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.findings.absences import NAME, thread_names
 
 RETURN = re.compile(r"\breturn\s*;")
 DECLARED = re.compile(r"\bfloat[24]?\s+([^;()*]*);")  # what follows the type, up to the semicolon
 NOT_SET = re.compile(r"(?:^|,)\s*(\w+)\[\w+\]\s*(?=,|$)")  # an array without = {} in it
+IF = re.compile(r"\bif\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 LOOP = re.compile(r"\b(?:for|while)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")  # its head
 
 
@@ -60,13 +62,34 @@ def _end(text, start) -> int:
 
 
 def idle_warps(code, N, blocks) -> str:
-    """Words if some of a block's 8 warps have no row, and the source of the kernel has a return."""
+    """Words if some of a block's 8 warps have no row, and the source of the kernel has a return.
+
+    One whose condition asks for the block alone lets whole blocks leave.
+    """
     if N >= 8 * blocks or not RETURN.search(code):
         return ""
+    busy = -(-N // 8)
+    if line := _leave_as_blocks(code):
+        if busy == blocks:
+            return ""
+        which = f"blocks {busy} to {blocks - 1} have" if blocks - busy > 1 else f"block {busy} has"
+        return (
+            f"does a block without a row return, in line {line}? With N = {N}, {which} none, and must write zeros to "
+            f"partial, of which all blocks are added up.\n→ Where to look: {STAGES}."
+        )
     return (
         f"does a warp without a row return? With N = {N}, some of the 8 warps of a block have none. They must stay, "
         f"because all threads meet at the barriers and copy a part of `sums`.\n→ Where to look: {REGISTERS}."
     )
+
+
+def _leave_as_blocks(code) -> int:
+    """The line of the only return, if its condition asks for the block, and for nothing that differs in it; else 0."""
+    text = mask(code)
+    match, *others = RETURN.finditer(text)
+    heads = [head for head in IF.finditer(text, 0, match.start()) if not text[head.end() : match.start()].strip(" \n{")]
+    names = {*NAME.findall(heads[-1][0])} if heads and not others else set()
+    return line_at(text, match.start()) if "blockIdx" in names and not names & thread_names(code) else 0
 
 
 def never_set(code, blocks, arguments, sums):

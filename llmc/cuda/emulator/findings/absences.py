@@ -6,7 +6,7 @@ They may be in another branch, have other rounds of a loop, or have left on an e
 import re
 from math import prod
 
-from llmc.cuda.emulator.compiling.text import statements
+from llmc.cuda.emulator.compiling.text import closing, statements
 from llmc.cuda.emulator.findings.guards import ASSIGNED
 from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_of, loop_around
 
@@ -19,6 +19,7 @@ HALVES = re.compile(r"/=|>>=")
 NAME, ON_LINE = re.compile(r"(?<![\w.])[A-Za-z_]\w*"), re.compile(r"on line (\d+)")  # no component, x of threadIdx.x
 A_WARP = re.compile(r"(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\s*$|threadIdx\.x\s*(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\b")
 LEAVES = re.compile(r"\b(return|break|continue)\b")
+BARRIER = re.compile(r"[\w.:]*(?:sync|arrive_and_wait)\w*\s*\([^()]*\)\s*;?")
 
 
 LEAVE_TOGETHER, LANE = "the lanes of a warp must leave together, or all stay.", " Does it depend on the lane?"
@@ -39,13 +40,44 @@ def what_keeps_threads_away(code, line, lanes=False) -> list[tuple[str, str]]:
     """
     found = []
     if head := _branch(code, line):
-        apart = ALL_CALL if lanes else "end the `if` before it, and begin another one after it."
-        found.append((f"the `if` on line {head}", apart))
+        found.append((f"the `if` on line {head}", ALL_CALL if lanes else _out_of(code, head, line)))
     for head in _loops(code, line):
-        found.append((f"the loop on line {head}", _rounds(code, head, lanes)))
+        if lanes or _may_part(code, head):
+            found.append((f"the loop on line {head}", _rounds(code, head, lanes)))
     for number, word in exits(code, line):
         found.append((f"the `{word}` on line {number}", TOGETHER if lanes else STAY))
     return found
+
+
+def _out_of(code, head, line) -> str:
+    """How a barrier on this line gets out of the `if` that begins on line `head`: by what else is in there."""
+    texts, loop = statements(code).splitlines(), head_of(code, LOOP, line)
+    if loop > head:
+        return f"let all threads go through the loop on line {loop}, and put the `if` in there, around anything else."
+    start = IF.search(texts[head - 1]).start()
+    statement = end_of_statement(texts, head, start)[1]
+    opening = statement.find("(") if statement.startswith("if") else -1
+    first = closing(statement, opening) + 1 if opening >= 0 else len("else")
+    begin = sum(len(text) + 1 for text in texts[head - 1 : line - 1]) - start if line > head else first
+    call = BARRIER.search(statement, max(begin, first))
+    before, after = statement[first : call.start()] if call else "?", statement[call.end() :] if call else "?"
+    before, after = (re.search(r"[\w?]", part) for part in (before, after))
+    if before and after:
+        return "end the `if` before it, and begin another one after it."
+    alone = "begin the `if` behind it." if after else "take the barrier out of the `if`."
+    return "end the `if` before it." if before else alone
+
+
+def _may_part(code, head) -> bool:
+    """May threads leave this loop at different turns? Its head asks for what differs in a block, or it has an exit."""
+    texts = statements(code).splitlines()
+    loop = LOOP.search(texts[head - 1])
+    statement = end_of_statement(texts, head, loop.start())[1]
+    asked = statement[: closing(statement, statement.index("(")) + 1] if loop[1] else ""
+    function = next((text for text in texts[head - 1 :: -1] if FUNCTION.search(text)), "")
+    if not asked or "__global__" not in function:  # what a helper is called with may differ
+        return True
+    return bool(thread_names(code) & {*NAME.findall(asked)} or LEAVES.search(statement))
 
 
 def _rounds(code, head, lanes) -> str:
@@ -90,14 +122,17 @@ def inactive_lane(found) -> str:
             f"{rule}, but lanes leave the loop on line {loop} at different turns: put the call after the loop, or let "
             "all lanes go through it equally often."
         )
-    calls = _calls(code, found.line, (*found.chains[0], 0, 0)[1])  # lanes that are ahead may be in another call of it
-    for line in (found.line, *calls):
-        reasons |= what_keeps_threads_away(code, line, lanes=True)
+    caller, of_another = (*found.chains[0], 0, 0)[1], {}
+    calls = _calls(code, found.line, caller)  # lanes that are ahead may be in another call of it
+    for line in sorted((found.line, *calls), key=lambda line: line in calls and line != caller):
+        more = {what: to_do for what, to_do in what_keeps_threads_away(code, line, lanes=True) if what not in reasons}
+        of_another |= {what: line for what in more if caller and line not in (found.line, caller)}
+        reasons |= more
     reasons = _of_lanes(code, reasons)
     ended = found.problem.detail == "read from an absent lane"  # so they wait nowhere
     if met := "" if ended else _two_calls(code, calls, reasons):
         return f"{rule}. {met}"
-    return _explained(rule, [*reasons.items()], "lanes", "a part of a warp")
+    return _explained(rule, [*reasons.items()], "lanes", "a part of a warp", of_another)
 
 
 def _of_lanes(code, reasons) -> dict:
@@ -181,13 +216,17 @@ def _of_no_thread(found) -> str:
     )
 
 
-def _explained(rule, reasons, who="threads", few="a part of the block") -> str:
-    """The rule, and which of these it is: as a fact if there is only one, else as what to look at."""
+def _explained(rule, reasons, who="threads", few="a part of the block", of_another=()) -> str:
+    """The rule, and which of these it is: as a fact if there is only one, else as what to look at.
+
+    of_another: {what the text shows: line} where it is true of another call than the one that was reported.
+    """
     if not reasons:
         return f"{rule}: look for a branch, a loop or a `return` that only {few} takes."
     if len(reasons) == 1:
         (what, to_do), *_ = reasons
-        return f"{rule}, and {what} keeps some {who} away: {to_do}"
+        where = f". For the call in line {of_another[what]}," if what in of_another else ", and"
+        return f"{rule}{where} {what} keeps some {who} away: {to_do}"
     *some, last = (what for what, _ in reasons)
     return f"{rule}. Which of these keeps some {who} away: {', '.join(some)} or {last}?"
 

@@ -5,6 +5,8 @@ Advice that is always the same is in the table itself, kinds.py.
 
 import re
 
+import numpy as np
+
 from llmc.cuda.emulator.findings.guards import check_above, moved_on, one_too_many
 from llmc.cuda.emulator.findings.index import values_of, worked_out_index
 from llmc.cuda.emulator.findings.limits import what_limits
@@ -15,6 +17,7 @@ from llmc.cuda.emulator.findings.vectors import begins_outside, counts_in_vector
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
+FEWEST = 8  # indices of as many threads, that show by what they go on
 OR_WRONG = (
     "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
     "itself is wrong."
@@ -31,7 +34,7 @@ def out_of_bounds(found) -> str:
         )
     if problem.space == "shared" and array is None:
         larger = DYNAMIC if re.search(r"\bextern\s+__shared__", found.raw.code) else "make the array larger"
-        return f"The block's shared memory ends there: {larger}, {BELOW}.{_values(found)}"
+        return f"The block's shared memory ends before this place: {larger}, {BELOW}.{_values(found)}"
     if array is not None and problem.size > array.itemsize and _counts_numbers(found):
         return _counted_in_vectors(found)
     if array is not None and problem.size > array.itemsize and problem.offset < array.nbytes:
@@ -119,7 +122,22 @@ def _index_of_a_vector(found, check) -> str:
         if beyond := begins_outside(found, many):
             return f"{means}, and {vectors}. {beyond}"
         return f"{means}, and {vectors}. Which part of the index is too large?{_values(found)}"
+    if _in_steps(found, many):
+        return (
+            f"{means}. All of its indices here are multiples of {many}, so they count single elements: divide by "
+            f"{many} what indexes pointers to vectors, and leave the bound on line {check.line} as it is."
+        )
     return f"{means}. Divide by {many} whatever counts single elements, the index or the bound on line {check.line}."
+
+
+def _in_steps(found, many) -> bool:
+    """Were all indices of the vectors that several threads have accessed here multiples of their length?"""
+    trace = found.raw.trace
+    if trace is None:
+        return False
+    here = trace[trace["pc"] == found.problem.pc]
+    several = len(np.unique(here["offset"])) >= FEWEST and len(np.unique(here["thread"])) >= FEWEST
+    return several and not (here["offset"] % (many * found.problem.size)).any()
 
 
 def _vector(found) -> tuple[int, int, str]:

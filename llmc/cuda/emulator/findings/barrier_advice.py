@@ -143,6 +143,12 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
             f"{inside[0]}, where perhaps not every round passes it: put `{barrier}` at the end of the loop's body, "
             "outside any `if`."
         )
+    if loop and (branch := head_of(code, IF, line)) >= loop[0]:
+        return None, (
+            f"A thread reads here what another one writes in the same round. Should the `if` on line {branch} let both "
+            f"of them in? If not, its condition lets too many in. If so, read into a variable, `{barrier}` outside of "
+            "the `if`, then write."
+        )
     if loop:
         return None, (
             "A thread reads here what another one writes in the same round. Should both of them take part in it? Then "
@@ -152,7 +158,7 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
 
 
 def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
-    """They, if an `if` picks who comes in which round of a loop that has no barrier, and all go through it; or None."""
+    """They, if something picks who comes in which round of a loop without a barrier, and all go through it; or None."""
     loop, branch = turns_in_a_branch(code, first, second)
     if not loop or barrier_between(code, *loop_around(code, loop), barrier):
         return None
@@ -160,8 +166,12 @@ def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
         return None
     return Place("end of a loop", loop, ()), (
         f"Each round must see what the previous one wrote: put `{barrier}` at the end of the body of the loop on line "
-        f"{loop}, outside the `if` on line {branch}, so that all threads reach it."
+        f"{loop}, outside {_statement(code, branch)} on line {branch}, so that all threads reach it."
     )
+
+
+def _statement(code, head) -> str:
+    return "the `if`" if IF.search(mask(code).splitlines()[head - 1]) else "the loop"
 
 
 def barrier_of_one_turn(found, barrier) -> str:

@@ -3,7 +3,7 @@
 from llmc.cuda.emulator.findings.places import plural
 from llmc.cuda.emulator.findings.race_advice import barrier_that_mends
 
-MOST_PLACES = 4  # that are named
+MOST_RACES = 4  # that are named
 
 
 def by_cause(findings) -> list[tuple]:
@@ -38,11 +38,11 @@ def _one_barrier_each(members):
         members = [member for member in members if member not in part]
 
 
-def more_places(others) -> str:
-    """A sentence about them: "The same barrier is missing in 17 more places: lines 6 and 9, 6 and 10 and so on."."""
+def more_races(others) -> str:
+    """A sentence about them: "The same barrier ends 17 more races: lines 6 and 9, 6 and 10 and so on."."""
     if not others:
         return ""
     pairs = sorted({tuple(sorted((found.line, found.line2))) for found in others})
-    named = [f"{a} and {b}" if a != b else f"{a} alone" for a, b in pairs[:MOST_PLACES]]
+    named = [f"{a} and {b}" if a != b else f"{a} alone" for a, b in pairs[:MOST_RACES]]
     rest = " and so on" if len(pairs) > len(named) else ""
-    return f"The same barrier is missing in {plural(len(pairs), 'more place')}: lines {', '.join(named)}{rest}."
+    return f"The same barrier ends {plural(len(pairs), 'more race')}: lines {', '.join(named)}{rest}."

@@ -1,6 +1,9 @@
 """What to do about a read of what nothing has written yet: advice from a Finding."""
 
 import re
+from math import prod
+
+import numpy as np
 
 from llmc.cuda.emulator.findings.absences import exits
 
@@ -17,21 +20,54 @@ def uninitialised(found) -> str:
             "parity 1 ends at once. What threads bring themselves must be written before it is read."
         )
     if found.array is None:
-        left = [exit for exit in exits(found.raw.code, found.line) if exit[1] != "continue"]
-        gone = (
-            " Do threads leave by the `{1}` on line {0} before they have written theirs?".format(*left[0])
-            if left
-            else ""
-        )
+        starts = "Shared memory starts with whatever was there before"
+        if _is_empty(found.raw):
+            return f"{starts}, and no thread writes anything to it in this launch: put there what is read here."
+        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or " Or does the index go too far?"
         return (
-            "Shared memory starts with whatever was there before: fill every element that will be read, with a neutral "
-            f"value (0 for a sum) where there is no data, then `__syncthreads();`, then read."
-            f"{_padding(found) or gone or _beginning(found) or ' Or does the index go too far?'}"
+            f"{starts}: fill every element that will be read, with a neutral value (0 for a sum) where there is no "
+            f"data, then `__syncthreads();`, then read.{why}"
         )
     return (
         "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
         "array before the launch if the kernel is meant to add to it."
     )
+
+
+def _is_empty(raw) -> bool:
+    """Has nobody written to shared memory, as far as was measured? Asynchronous copies are not."""
+    wrote = any(use.write and use.space == "shared" for use in raw.accesses)
+    return bool(raw.accesses) and not wrote and "async" not in raw.code
+
+
+def _writes(found):
+    """The recorded writes of this block to shared memory; None where nothing was recorded."""
+    raw, (x, y, z) = found.raw, found.problem.block
+    if raw.trace is None:
+        return None
+    block = x + raw.grid[0] * (y + raw.grid[1] * z)
+    return raw.trace[(raw.trace["argument"] < 0) & (raw.trace["write"] != 0) & (raw.trace["block"] == block)]
+
+
+def _later(found) -> str:
+    """A sentence if the element is written after all, by the same thread or by another one; else ""."""
+    writes, at = _writes(found), found.problem.offset
+    if writes is None or found.raw.shared_arrays:  # whose offsets count from elsewhere
+        return ""
+    late = writes[(writes["offset"] <= at) & (at < writes["offset"] + writes["size"])]
+    if not len(late):
+        return ""
+    (i, j, k), (x, y, _) = found.problem.thread, found.raw.block
+    own = int(late["thread"][0]) == i + x * (j + y * k)
+    return f" This element is written only after that, by {'the same' if own else 'another'} thread."
+
+
+def _gone(found) -> str:
+    """A question if threads may have left before they wrote anything; "" if each has written something."""
+    left, writes = [each for each in exits(found.raw.code, found.line) if each[1] != "continue"], _writes(found)
+    if not left or writes is not None and len(np.unique(writes["thread"])) == prod(found.raw.block):
+        return ""
+    return " Do threads leave by the `{1}` on line {0} before they have written theirs?".format(*left[0])
 
 
 def _beginning(found) -> str:

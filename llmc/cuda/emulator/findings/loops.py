@@ -60,19 +60,26 @@ def uneven_loop(code, first, second) -> int:
 
 
 def turns_in_a_branch(code, first, second) -> tuple[int, int]:
-    """Lines of the innermost loop around both lines and of the outermost `if` in it around them, if that `if` asks for
-    the loop's variable and no `if` is around the loop; else (0, 0).
+    """Lines of a loop around both lines and of the outermost statement in it around them, if that picks who comes in
+    which round: an `if` that asks for the loop's variable, or a loop in whose head something is to equal it. No `if` is
+    around the loop. (0, 0) without.
     """
-    texts, loop, branch = statements(code).splitlines(), 0, 0
+    texts, branch = statements(code).splitlines(), 0
     for number in range(min(first, second), 0, -1):
         if _holds(texts, number, LOOP, first, second) and not head_of(code, IF, number):
-            loop = number
-            break
-        if _holds(texts, number, IF, first, second):
+            variable = COUNTER.search(texts[number - 1])
+            if branch and variable and _asks_for(variable[1], texts[branch - 1]):
+                return number, branch
             branch = number
-    variable = COUNTER.search(texts[loop - 1]) if loop else None
-    asks = branch and variable and re.search(rf"\bif\b.*\b{variable[1]}\b", texts[branch - 1])
-    return (loop, branch) if asks else (0, 0)
+        elif _holds(texts, number, IF, first, second):
+            branch = number
+    return 0, 0
+
+
+def _asks_for(name, text) -> bool:
+    """Does an `if` on this line ask for this name, or is it what something has to equal for a loop to go on?"""
+    equal = rf"\bfor\b.*(?:==\s*{name}\b|\b{name}\s*==)"
+    return bool(re.search(rf"\bif\b.*\b{name}\b|{equal}", text))
 
 
 def head_of(code, pattern, *lines) -> int:

@@ -4,6 +4,7 @@ import re
 from itertools import islice
 
 from llmc.cuda.emulator.compiling.text import mask
+from llmc.cuda.emulator.findings.absences import OURS
 from llmc.cuda.emulator.findings.barrier_advice import lines_in_one_function
 from llmc.cuda.emulator.findings.loops import end_of_statement
 from llmc.cuda.emulator.findings.rounds import loops_around, rounds
@@ -42,6 +43,28 @@ def meeting(found) -> str:
         if (number := _head(lines, *loop[:2], here, there)) and (met := _met(loop, known, number)):
             return met
     return ""
+
+
+def the_same_for_all(found) -> str:
+    """A sentence if two threads write one element by one line whose place, by a loop, is the same for all threads."""
+    lines, line = mask(found.raw.code).splitlines(), found.line
+    text, _ = function_around(lines, line) if line else ("", 0)
+    if line != found.line2 or "__global__" not in text:
+        return ""
+    place, loops = _written(lines, line), loops_around(lines, line)
+    made = needed(place, text)
+    inner = [loop[:2] for loop in loops if loop[0] in made]
+    if {"threadIdx", "thread_rank", *OURS.findall("\n".join(lines))} & {*made} or not inner or not place.endswith("]"):
+        return ""
+    name, first = inner[-1]
+    parted = [loop[:2] for loop in loops if loop[0] not in made and "threadIdx" in needed(loop[1], text)]
+    heads = [_head(lines, *loop, line, line) for loop in parted[-1:]]
+    turns = "".join(f" Each thread then needs all turns of the loop on line {k}, not a part of them." for k in heads)
+    return (
+        f"Nothing in `{place}` differs between the threads of a block: all that come here write the same elements. If "
+        f"they are to share them out, begin the loop on line {_head(lines, name, first, line, line)} at `{name} = "
+        f"threadIdx.x`, in steps of blockDim.x.{turns}"
+    )
 
 
 def in_other_turns(found) -> str:

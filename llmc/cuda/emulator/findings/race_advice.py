@@ -5,6 +5,7 @@ without a barrier between them, next to atomics, within a block or between block
 """
 
 import re
+from math import prod
 
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.barrier_advice import (
@@ -18,7 +19,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
 )
 from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
-from llmc.cuda.emulator.findings.meeting import in_other_turns, meeting
+from llmc.cuda.emulator.findings.meeting import in_other_turns, meeting, the_same_for_all
 from llmc.cuda.emulator.findings.places import array_of
 from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
 
@@ -33,6 +34,10 @@ ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread 
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 LOOKED_UP = re.compile(r"\b(?:int|unsigned|size_t)\s+(?:[^;(]*,\s*)?(\w+)\s*=\s*(\w+\s*\[[^;,=]*\])\s*[;,]")
 OTHER_BLOCKS = "Blocks run in any order, and `__syncthreads()` does not make them wait for each other"
+ALSO_BLOCKS = (
+    "Threads of other blocks come to these elements, too, and `__syncthreads()` orders those of one block alone: give "
+    "each thread elements of its own, or do the second step in another launch."
+)
 
 
 def barrier_that_mends(found) -> Place | None:
@@ -40,7 +45,7 @@ def barrier_that_mends(found) -> Place | None:
     problem = found.problem
     if problem.kind not in ("race", "missing-syncwarp") or problem.atomic != problem.atomic2:
         return None
-    if problem.block2 not in (None, problem.block) or _collide(found):
+    if problem.block2 not in (None, problem.block) or _collide(found) or _also_between_blocks(found):
         return None
     return place_of_barrier(found, BLOCK if problem.kind == "race" else WARP)
 
@@ -56,6 +61,8 @@ def race(found) -> str:
         return told
     if _collide(found):
         return _one_element(found)
+    if _also_between_blocks(found):
+        return ALSO_BLOCKS
     if BULK.search(found.quoted + found.quoted2):
         return _before_a_copy(found)
     also = " Within a block it orders global memory too." if problem.space == "global" else ""
@@ -77,6 +84,8 @@ def race_within_a_warp(found) -> str:
         return _next_to_atomics(found, WARP)
     if _collide(found):
         return _one_element(found)
+    if _also_between_blocks(found):
+        return ALSO_BLOCKS
     placed = where_a_barrier_belongs(found, WARP)
     return f"The threads of a warp need not run in lockstep: {placed[:1].lower()}{placed[1:]}"
 
@@ -103,8 +112,22 @@ def _between_blocks(found) -> str:
             f"{OTHER_BLOCKS}, so whichever comes last decides: give each block elements of its own. If each has a part "
             "of one result, let them add their parts by atomicAdd, or write all parts and add them in another launch."
         )
-    return (
-        f"{OTHER_BLOCKS}: use atomicAdd, give each block elements of its own, or do the second step in another launch."
+    atomics = "use atomicAdd, " if _adds(found) else ""
+    return f"{OTHER_BLOCKS}: {atomics}give each block elements of its own, or do the second step in another launch."
+
+
+def _also_between_blocks(found) -> bool:
+    """Do these two instructions bring threads of two blocks to one element, too, as far as accesses were recorded?"""
+    problem, trace = found.problem, found.raw.trace
+    if trace is None or problem.space != "global" or prod(found.raw.grid) == 1:
+        return False
+    trace = trace[trace["argument"] == problem.argument]
+    here, there = (trace[trace["pc"] == pc] for pc in (problem.pc, problem.pc2))
+    blocks = {}
+    for offset, block in zip(here["offset"].tolist(), here["block"].tolist()):
+        blocks.setdefault(offset, set()).add(block)
+    return any(
+        blocks.get(offset, set()) - {block} for offset, block in zip(there["offset"].tolist(), there["block"].tolist())
     )
 
 
@@ -122,7 +145,7 @@ def _looked_up(found) -> str:
     number = next(k for k, line in enumerate(lines, 1) if re.search(rf"\b{name}\s*=\s*{re.escape(value)}", line))
     return (
         f"The two blocks write the same place. It depends on `{name}`: line {number} looks it up, in `{value}`. Does "
-        "it look where it should, so that no two blocks find the same there? If they may, let them add by atomicAdd."
+        "it look where it should, so that no two blocks find the same there?"
     )
 
 
@@ -181,17 +204,19 @@ def _of_both(found) -> str:
 def _one_element(found) -> str:
     if _leaves_others_empty(found):
         return f"{NOT_ONE_TO_ONE}{_of_both(found)}"
-    if met := meeting(found):
+    if met := meeting(found) or the_same_for_all(found):
         return met
     if found.line and steps_over(found.raw.code, found.line):
         return _between_blocks(found)
     if turns := in_other_turns(found):
         return turns
     row = _past_a_row(found)
+    own = "give each an element of its own"
+    others = f"{own}, or use atomicAdd if all of them must add" if _adds(found) else f"or {own}"
     return (
         f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} let only one "
-        "thread write (`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), give each an element of "
-        f"its own, or use atomicAdd if all of them must add.{_of_both(found)}"
+        "thread write (`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), "
+        f"{others}.{_of_both(found)}"
     )
 
 

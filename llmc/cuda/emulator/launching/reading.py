@@ -28,7 +28,7 @@ def read(handle, raw):
     mixed = any(p.kind == "different-barriers" for p in found)
     found = [_judged(raw, p, mixed) for p in found]
     raw.excused = tuple(_records(outcome.excused, ctypes.c_int64))
-    raw.problems = _first_causes([p for p in found if not BY_NAME[p.kind].note], raw.excused)
+    raw.problems = _first_causes(raw.code, [p for p in found if not BY_NAME[p.kind].note], raw.excused)
     raw.notes = [p for p in found if BY_NAME[p.kind].note]
     raw.accesses = [_access(c) for c in _records(outcome.counts, Counted)]
     if 0 < outcome.trace.size < MOST_TRACED:
@@ -56,15 +56,19 @@ def _judged(raw, problem, mixed):
     return replace(problem, kind="barrier-divergence" if mistake else "early-return", detail="")
 
 
-def _first_causes(problems, excused):
+def _first_causes(code, problems, excused):
     """Leave out reads of what nothing wrote if they race too: the write comes later because nobody waits for it.
 
-    Races between warps come before races within one: a barrier that ends the first ends the second too.
+    Races between warps come before races within one: a barrier that ends the first ends the second too. A barrier in an
+    `if` comes before others: who passes it by, or waits there in vain, is missing at those.
     """
     racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)}
     racing -= {0, *excused}
     causes = [p for p in problems if p.kind != "uninitialised" or p.pc not in racing]
-    return sorted(causes, key=lambda p: p.kind == "missing-syncwarp")
+    missed = [p for p in causes if p.kind == "barrier-divergence"]
+    others = missed if any("if" in surroundings(code, p.line) for p in missed) else []
+    late = [p for p in others if "if" not in surroundings(code, p.line)]
+    return sorted(causes, key=lambda p: (p.kind == "missing-syncwarp", p in late))
 
 
 def _problem(raw, p) -> RawProblem:

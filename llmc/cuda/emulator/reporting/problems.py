@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from llmc.cuda.emulator.findings.causes import by_cause, more_places
+from llmc.cuda.emulator.findings.causes import by_cause, more_races
 from llmc.cuda.emulator.findings.finding import Finding
 from llmc.cuda.emulator.findings.kinds import BY_NAME
 from llmc.cuda.emulator.findings.places import source_line
@@ -109,7 +109,7 @@ def _problem(found: Finding, others) -> Problem:
         line=found.line,
         source=source_line(found.raw.code, found.line),
         where=kind.place(found.raw, item),
-        text=" ".join(filter(None, [kind.paragraph(found), more_places(others)])),
+        text=" ".join(filter(None, [kind.paragraph(found), more_races(others)])),
         block=item.block,
         thread=item.thread,
         count=item.count,
