@@ -1111,3 +1111,16 @@ def fewest_requests_without_tiles(code):
     code = replaced(code, "b = keys[i * 8 + c];", f"b = {key};", "b = values[i * 8 + c];", f"b = {value};")
     loop = code[code.index("        for (int i = threadIdx.x;") : code.index("        for (int i = 0; i < 32 && k0")]
     return replaced(code, loop, "")
+
+
+@wrong("fewest_requests", says="stats equals top · log2(e) plus the logarithm of the sum: multiply the first by log(2)")
+def requests_with_powers_of_2_and_a_natural_logarithm(code):
+    code = replaced(code, "scale = rsqrtf((float)HS)", "scale = rsqrtf((float)HS) * 1.4426950408889634f")
+    return replaced(code, "old = expf(top - higher), p = expf(", "old = exp2f(top - higher), p = exp2f(")
+
+
+@wrong("fewest_requests", says="`expf(top - fmaxf(top, score))` is always 1, because line 35 has made the two the same")
+def requests_whose_top_is_set_too_early(code):
+    step = "float higher = fmaxf(top, score), old = expf(top - higher), p = expf(score - higher);"
+    early = "top = fmaxf(top, score);\n            float old = expf(top - fmaxf(top, score)), p = expf(score - top);"
+    return replaced(code, step, early, "            top = higher;\n", "")

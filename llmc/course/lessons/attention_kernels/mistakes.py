@@ -113,6 +113,11 @@ def stats_of(stats, top) -> dict:
         "top minus the logarithm of the sum: add it": (lambda: 2 * top - stats, ONLINE),
         "the logarithm of the sum minus top: add it": (lambda: stats - 2 * top, ONLINE),
         "top plus the logarithm of the sum to base 2: take logf": (lambda: top + (stats - top) / np.log(2), ONLINE),
+        "top · log2(e) plus the logarithm of the sum: multiply the first by log(2) = 0.6931, to have top itself": (
+            lambda: top / np.log(2) + (stats - top),
+            ONLINE,
+        ),
+        "a logarithm to base 2: multiply it by log(2) = 0.6931": (lambda: stats / np.log(2), ONLINE),
         "top plus the logarithm of the sum to base 10: take logf": (lambda: top + (stats - top) / np.log(10), ONLINE),
         "top times the logarithm of the sum: add them": (lambda: top * (stats - top), ONLINE),
         "1 / the sum of exp(score - top): take its logarithm, and add top": (lambda: _exp(top - stats), ONLINE),
