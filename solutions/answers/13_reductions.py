@@ -417,7 +417,7 @@ def warp_without_a_check_of_its_row(code):
     return replaced(code, "if (row >= N) return;", "")
 
 
-@wrong("warp_softmax", says="Our solution does exactly the same without the term `threadIdx.x`")
+@wrong("warp_softmax", says="Our solution does exactly the same with `blockDim.x` in place of 32 in `(blockIdx.x * b")
 def warp_with_a_row_for_each_block(code):
     return replaced(code, "int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;", "int row = blockIdx.x;")
 
@@ -427,7 +427,11 @@ def warp_of_lanes_modulo_16(code):
     return replaced(code, "threadIdx.x % 32", "(threadIdx.x & 15)")
 
 
-@wrong("warp_softmax", says="`__shfl_xor_sync(0xffffffff, v, gap)` alone in place of `fmaxf(v, __shfl_xor_sync")
+@wrong(
+    "warp_softmax",
+    says="with `__shfl_xor_sync(0xffffffff, …, gap)` alone in place of "
+    "`fmaxf(…, __shfl_xor_sync(0xffffffff, …, gap))`, where the lanes' maxima are compared.",
+)
 def warp_whose_shuffles_overwrite_the_maximum(code):
     return replaced(code, TOP, "top = __shfl_xor_sync(0xffffffff, top, gap);")
 
@@ -483,7 +487,9 @@ def warp_that_does_not_add_up(code):
     return replaced(code, f"    {GAPS}{TOTAL}\n", "")
 
 
-@wrong("warp_softmax", says="the maximum must be that of the row")
+@wrong(
+    "warp_softmax", says="divided by the total of the lanes' sums: combine the lanes' maxima first, because all must"
+)
 def warp_with_a_maximum_for_each_lane(code):
     return replaced(code, f"    {GAPS}{TOP}\n", "")
 
@@ -493,7 +499,7 @@ def warp_of_rows_by_thread(code):
     return replaced(code, ROW, "int row = blockIdx.x * blockDim.x + threadIdx.x;")
 
 
-@wrong("warp_softmax", says="ever written")
+@wrong("warp_softmax", says="Our solution does exactly the same with `blockDim.x` in place of 32 in `(blockIdx.x * b")
 def warp_of_one_row_a_block(code):
     return replaced(code, ROW, "int row = blockIdx.x;")
 
@@ -503,7 +509,7 @@ def warp_of_eight_rows_a_block(code):
     return replaced(code, ROW, "int row = blockIdx.x * 256 / 32 + threadIdx.x / 32;")
 
 
-@wrong("warp_softmax", says="ever written")
+@wrong("warp_softmax", says="with `32` in place of `blockDim.x` in lines 13, 17 and 20.")
 def warp_that_strides_by_the_block(code):
     return code.replace("c += 32", "c += blockDim.x")
 
@@ -642,7 +648,9 @@ def online_pair_by_pair(code):
 
 
 @wrong(
-    "online_softmax", says="declares a second `total`, which ends with the braces around it and leaves the one of line"
+    "online_softmax",
+    says="Line 23 declares a second `total`, which ends with the braces around it and leaves the one of line 19 as it "
+    "is. Without the type in front, your kernel passes this whole check.",
 )
 def online_with_a_second_total(code):
     return replaced(code, "        " + RESCALED, "        float " + RESCALED)
@@ -683,7 +691,7 @@ def online_lanes_not_rescaled(code):
     return replaced(code, MERGED, "total = warp_sum(total);")
 
 
-@wrong("online_softmax", says="relative to each lane's own maximum: rescale, then add")
+@wrong("online_softmax", says="Line 29: `expf(top - of_row)` is always 1, because line 28 has made the two the same")
 def online_lanes_with_the_maximum_overwritten(code):
     return replaced(code, "float of_row = warp_max(top);", "float of_row = top = warp_max(top);")
 
@@ -806,7 +814,7 @@ def welford_that_returns_the_empty_part(code):
     return replaced(code, "if (count == 0.0f) return a;", "if (a.count == 0.0f) return a;")
 
 
-@wrong("welford_layernorm", says="without __shfl_sync around `seen.mean`")
+@wrong("welford_layernorm", says="without __shfl_sync around `seen.mean` in `seen.mean = __shfl_sync(0xffffffff, s")
 def welford_without_a_broadcast(code):
     return code.replace("__shfl_sync(0xffffffff, seen.mean, 0)", "seen.mean")
 
@@ -1053,7 +1061,7 @@ def fused_with_four_single_floats_each(code):
     return replaced(code, "float4 u = a4[i], v = b4[i];", f"int at = row * C + 4 * i;\n        {four}")
 
 
-@wrong("fused_layernorm", says="ever written")
+@wrong("fused_layernorm", says="Our solution does exactly the same without the line that writes float4s to residual.")
 def fused_without_the_residual(code):
     return replaced(code, "        sum4[i] = u;\n", "")
 
@@ -1150,7 +1158,7 @@ def softmax_with_rows_of_32(code):
     return replaced(code, "out += (size_t)row * C;", "out += (size_t)row * 32;")
 
 
-@wrong("welford_layernorm", says="with 1 in place of `b.count` in `a.count + b.count`")
+@wrong("welford_layernorm", says="parts that count n_a + 1 together: they have n_a + n_b numbers")
 def welford_that_counts_parts(code):
     return replaced(code, "return {count, a.mean", "return {a.count + 1.0f, a.mean")
 

@@ -1032,7 +1032,7 @@ def fused_that_reads_twice(code):
     )
 
 
-@wrong("fused_layernorm_backward", says="ever written")
+@wrong("fused_layernorm_backward", says="without the factor `2` in `for (… = threadIdx.x; … < 2 * quads; … += block")
 def fused_without_db(code):
     return replaced(code, "i < 2 * quads; i += blockDim.x", "i < quads; i += blockDim.x")
 
@@ -1195,3 +1195,11 @@ def embedding_of_shared_places(code):
     }
 """
     return hole(code, body)
+
+
+@wrong("layernorm_partials", says="divided by how many rows the block has: these are sums, to be added up later")
+def partials_that_are_means(code):
+    code = replaced(code, "float dw = 0.0f, db = 0.0f;", "float dw = 0.0f, db = 0.0f;\n        int rows = 0;")
+    code = replaced(code, "n += gridDim.x)", "n += gridDim.x, rows++)")
+    first, means = "partial[(size_t)(2 * blockIdx.x + 0)", "if (rows > 0) {\n dw /= rows;\n db /= rows;\n }\n"
+    return replaced(code, first, f"{means}        {first}")

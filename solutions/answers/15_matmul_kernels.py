@@ -1127,3 +1127,36 @@ def buffers_exchanged_before_the_product(code):
         code, "ask(as[1 - now], a", "now = 1 - now;\n        ask(as[now], a", "bs[1 - now], b", "bs[now], b"
     )
     return replaced(code, "for (int k0 = 0, now = 0;", "int now = 0;\n    for (int k0 = 0;")
+
+
+@wrong(
+    "register_tile",
+    says="is indented as if it belonged to the loop on line 25, which ends with line 29, because it has no braces",
+)
+def registers_whose_products_stand_behind_the_loop(code):
+    hole = """
+        float x[4], y[4];
+        for (int k = 0; k < 8; k++)
+            for (int i = 0; i < 4; i++) {
+                x[i] = as[k][row + i];
+                y[i] = bs[k][column + i];
+            }
+            for (int i = 0; i < 4; i++)
+                for (int j = 0; j < 4; j++)
+                    totals[i][j] += x[i] * y[j];
+    """
+    last = code[code.rindex("### BEGIN SOLUTION") : code.rindex("### END SOLUTION")].split("\n", 1)[1]
+    return holes(code, hole, last.rsplit("\n", 1)[0])
+
+
+@wrong("register_tile", says="with `at += N` in place of `at += 64`")
+def registers_that_go_on_by_a_tile(code):
+    code = replaced(
+        code,
+        "            int m = m0 + row + i, n = n0 + column + j;\n",
+        "",
+        "if (m < M && n < N) result[(size_t)m * N + n] += totals[i][j];\n        }\n",
+        "if (m0 + row + i < M && n0 + column + j < N) at[j] += totals[i][j];\n        }\n        at += 64;\n",
+    )
+    start = "    for (int i = 0; i < 4; i++) {\n        for (int j = 0; j < 4; j++) {\n"
+    return replaced(code, start, f"    float* at = result + (size_t)(m0 + row) * N + n0 + column;\n{start}")

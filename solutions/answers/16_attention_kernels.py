@@ -1140,3 +1140,16 @@ def flash_whose_queries_alone_meet(code):
     tile, turn = (text.split("// ### END")[0].split("\n", 1)[1] for text in code.split("// ### BEGIN SOLUTION")[1:])
     meet = "            __syncthreads();\n        }\n"
     return holes(code, tile.replace(BEFORE, "").rstrip(), f"        if (t < T) {{\n{turn.rstrip()}\n{meet}")
+
+
+@wrong("fewest_requests", says="stats equals top · log2(e) plus the logarithm of the sum: multiply the first by log(2)")
+def requests_with_powers_of_2_and_a_natural_logarithm(code):
+    code = replaced(code, "scale = rsqrtf((float)HS)", "scale = rsqrtf((float)HS) * 1.4426950408889634f")
+    return replaced(code, "old = expf(top - higher), p = expf(", "old = exp2f(top - higher), p = exp2f(")
+
+
+@wrong("fewest_requests", says="`expf(top - fmaxf(top, score))` is always 1, because line 35 has made the two the same")
+def requests_whose_top_is_set_too_early(code):
+    step = "float higher = fmaxf(top, score), old = expf(top - higher), p = expf(score - higher);"
+    early = "top = fmaxf(top, score);\n            float old = expf(top - fmaxf(top, score)), p = expf(score - top);"
+    return replaced(code, step, early, "            top = higher;\n", "")

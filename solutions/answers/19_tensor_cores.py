@@ -924,3 +924,21 @@ def a_square_in_every_turn(block, blocks, down, across):
             rows, columns = range(top, min(top + side, down)), range(left, min(left + side, across))
             mine += [(r, c) for r in rows for c in columns][block : block + 1]
     return mine
+
+
+@wrong("mma_by_hand", says="with four numbers of d side by side, in row lane / 2")
+def sums_side_by_side(code):
+    code = replaced(code, "(m0 + lane / 4) * N + n0 + lane % 4 * 2", "(m0 + lane / 2) * N + n0 + lane % 2 * 4")
+    return replaced(code, "place[8 * N + 1]", "place[3]", "place[8 * N]", "place[2]")
+
+
+@wrong("mma_by_hand", says="with rows lane / 4 * 2 and the next one of a: a lane has row lane / 4, and in registers 1")
+def fragments_of_two_rows_side_by_side(code):
+    code = replaced(code, "a + (m0 + lane / 4) * K", "a + (m0 + lane / 4 * 2) * K")
+    return replaced(code, "pair(above + 8 * K + 8)", "pair(above + K + 8)", "pair(above + 8 * K)", "pair(above + K)")
+
+
+@wrong("mma_by_hand", says="with rows lane / 4 * 2 and the next one of d: d[0] and d[1] are in row lane / 4")
+def sums_in_two_rows_side_by_side(code):
+    code = replaced(code, "result + (m0 + lane / 4) * N", "result + (m0 + lane / 4 * 2) * N")
+    return replaced(code, "place[8 * N + 1]", "place[N + 1]", "place[8 * N]", "place[N]")

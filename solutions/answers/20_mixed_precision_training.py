@@ -1283,3 +1283,9 @@ def a_coin_of_bit_15(code):
 def a_decay_of_the_rounded_weight(code):
     step = "p = (1.0f - lr * weight_decay) * p - lr * step / (root + eps);"
     return replaced(code, step, "p -= lr * weight_decay * widen(params[i]) + lr * step / (root + eps);")
+
+
+@wrong("gelu_bf16", says="every second one has the bits of both, added up: `a + b << 16` is `(a + b) << 16`")
+def gelu_with_a_sum_in_front_of_a_shift(code):
+    halves = "unsigned first = nearest(low * gate(low)).bits, second = nearest(high * gate(high)).bits;"
+    return replaced(code, PACK, f"{halves}\n    return first + second << 16;")

@@ -117,11 +117,11 @@ def fused_layernorm_backward(dx, partial, dout, x, w, mean, rstd, N, C):
             norm = (x[start + 4 * i + slots] - m) * r
             dnorm = dout[start + 4 * i + slots] * w[4 * i + slots]
             dx[start + 4 * i + slots] += (dnorm - dnorms - norm * products) * r
-    for i in range(threadIdx.x, 2 * C, 256):
+    for i in range(threadIdx.x, 2 * quads, blockDim.x):
         total = 0.0
         for k in range(0, 8, 1):
-            total += sums[k * 2 * C + i]
-        partial[blockIdx.x * 2 * C + i] = total
+            total += sums[k * 2 * C + 4 * i + slots]
+        partial[blockIdx.x * 2 * C + 4 * i + slots] = total
 """
 
 MODELS = {

@@ -113,7 +113,7 @@ class kernel_check(check):
             error.message = words.with_comparison(error.message, self._launches, numbers)
             if numbers:
                 about = wrong_numbers.Wrong(
-                    self.name, self._report, self._evidence, self._open, self._again, self._right
+                    self.name, self._report, self._evidence, self._open, self._again, self._right, self._accepts
                 )
                 error.message = wrong_numbers.explained(error.message, about, self._mended)
         return super()._conclude(error, traceback)
@@ -217,6 +217,17 @@ class kernel_check(check):
                 if gpu is not None:
                     runs.agree(name, gpu, emulator)
         return self.report
+
+    def as_ours(self, args):
+        """Let the arrays that the last launch wrote hold what our solution leaves; what was seen of it stays."""
+        replay = self._evidence.replays[-1] if self._evidence.replays else None
+        if replay is None or replay.report is not self._report:  # a launch that was too large to be kept
+            return
+        right = self._right()
+        replay.outputs = copy.deepcopy(replay.outputs)
+        for mine, its in zip(args, right or ()):
+            if _among(mine, [buffer.array for buffer in self._buffers]):
+                mine[...] = its
 
     def relaunched(self, arguments) -> list | None:
         """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""

@@ -15,6 +15,9 @@ TERMS = [
         (r"the order is out, mean, rstd", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
+        (r"the lines of `for \w+ in ([^`]*):`", r"the loop `\1`"),
+        (r"the lines of `if ([^`]*):`", r"the lines of `if (\1)`"),
+        (r"without the line `(\w+)\[[^`]*\bslots\] \+?= [^`]*`", r"without the line that writes float4s to \1"),
         (r"without the line `range\(", r"without the loop `range("),
         (r"without the term `slots` in `\(([^(),`]+), ", r"without the term `i` in `(\1, "),
         (r" in `\(([^(),`]+), ([^(),`]+) \+ slots\)`", r" in `[\1][\2 + i]`"),
@@ -30,8 +33,7 @@ TERMS = [
         (r"\bas_", "as"),
         (r", in stored\b", ", where results are written"),
         (r"\bALL\b", "0xffffffff"),
-        (r", in warp_sum\b", ", where the lanes' sums are added up"),
-        (r", in warp_max\b", ", where the lanes' maxima are compared"),
+        (r", in (warp_sum|warp_max)\b", lambda match: THEIR_PLACES[match[1]]),
     )
 ]
 
@@ -42,14 +44,20 @@ ONE_BY_ONE = re.compile(rf"`for (\w+) in range\({PART}, {PART}, 1\):`")
 ROUNDED_DOWN = re.compile(r"(?<=[\w)]) // (?=[\w(])")
 NEAR = 4  # characters on either side that tell where something stands
 
-REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}  # functions that some kernels have, and others write as a loop
+# functions that some kernels have, and others write as a loop, whose variable is not `v`
+REDUCTIONS = {"warp_sum": "sum", "warp_max": "maximum"}
+THEIR_PLACES = {
+    "warp_sum": ", where the lanes' sums are added up",
+    "warp_max": ", where the lanes' maxima are compared",
+}
+LINE_OF_V = re.compile(r" in `v [^`]*`(?=, where the lanes')")
 OURS = r"slots|halves|sum4|outer|row_of|pick|fetch|tile_row|tile_column|thread_row|thread_column"
 WORDS = r"added|multiplied"  # functions of models whose names are words, too: "with the offset added twice"
 ONLY_IN_MODELS = re.compile(
     rf"\b(?:{OURS})\b|\b(?:{WORDS})\(|, in (?:{WORDS})\b|without (?:{WORDS})\b|\bshared\(|without shared\b"
 )
 CHOSEN = re.compile(r"with `([A-Za-z_]\w*)` in place of")
-OF_A_LOOP = re.compile(r"`for \((\S+) = ([^;`]+); \1 < ([^;`]+); \1 \+= ([^`]+)\)`")
+OF_A_LOOP = re.compile(r"`for \((\S+) = ([^;`]+); \1 < ([^;`]+); \1(?:\+\+| \+= ([^`]+))\)`")
 VALUES = re.compile(r"has the values that our solution gives .*")
 
 
@@ -60,8 +68,15 @@ def in_c(message, code="") -> str:
         if name not in code:
             message = re.sub(rf"\b{name}\(", f"the lanes' {word} of (", message)
             message = re.sub(rf"\b{name}\b", f"the lanes' {word}", message)
+            lines = message.split("\n")
+            message = "\n".join(_of_any_variable(line) if THEIR_PLACES[name] in line else line for line in lines)
     message = message if "float4" in code else message.replace(OF_FOURS, ".")
     return "\n".join(_said(line, code) for line in message.split("\n"))
+
+
+def _of_any_variable(line) -> str:
+    """A line about a change inside of such a function, without its `v`."""
+    return re.sub(r"(?<=[`(, ])v(?=[`), ])", "…", LINE_OF_V.sub("", line))
 
 
 def can_be_said(words) -> bool:
@@ -85,7 +100,7 @@ def _is_quoted(found, code) -> bool:
 def _loop(start, stop, step, code) -> str:
     """`for (i = lane; i < C; i += 32)` with the variable of such a loop in the learner's code, or else without one."""
     name = _their_loop(start, stop, step, code) or "…"
-    return f"for ({name} = {start}; {name} < {stop}; {name} += {step})"
+    return f"for ({name} = {start}; {name} < {stop}; {name}{'++' if step == '1' else f' += {step}'})"
 
 
 def _their_loop(start, stop, step, code) -> str:
@@ -100,7 +115,7 @@ def _their_loop(start, stop, step, code) -> str:
 def quotes_their_loop(words, code) -> bool:
     """Is the change one of a loop that the learner's code has, word for word? Then another loop is wrong, or none."""
     loop = OF_A_LOOP.search(_translated(words, code))
-    return bool(loop) and "only where" not in words and bool(_their_loop(*loop.groups()[1:], code))
+    return bool(loop) and "only where" not in words and bool(_their_loop(loop[2], loop[3], loop[4] or "1", code))
 
 
 def names_a_stranger(words, code) -> bool:

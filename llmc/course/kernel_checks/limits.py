@@ -19,6 +19,7 @@ SHORTENED = re.compile(
     r"(?P<what>[^\n]* (?:has NaN or infinite entries|entries that are NaN or infinite, first at [^:]*?"
     r"|is infinite everywhere|is all zeros)[^:\n]*?)(?::[^\n]*?(?P<look>lesson [^\n;]*)?\.?|\?)(?=\n|$)"
 )
+REASONS = re.compile(r"\n(?!→)[^\n]*?(lesson \d+, section \"[^\"\n]*\")\.(?=\n|$)")
 
 
 def goes_wrong_at(experiment, code) -> list[str]:
@@ -132,6 +133,11 @@ def _constant(bounds, code) -> str:
 def _number(value) -> str:
     """ "-10,004", "0.52"."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def without_reasons(message) -> str:
+    """The message without such a list, also where it is a line of its own; where to look stays."""
+    return REASONS.sub(r"\n→ Where to look: \1.", shortened(message))
 
 
 def shortened(message) -> str:

@@ -116,6 +116,9 @@ class Launch(Threads):
     def _assign(self, target, value, names):
         if isinstance(target, ast.Subscript):
             self.store(self._value(target.value, names), self._value(target.slice, names), value)
+        elif isinstance(target, ast.Attribute):
+            whole = names[target.value.id]
+            names[target.value.id] = whole._replace(**{target.attr: self._kept(getattr(whole, target.attr), value)})
         else:
             names[target.id] = self._kept(names.get(target.id), value)
 

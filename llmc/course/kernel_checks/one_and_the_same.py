@@ -9,7 +9,10 @@ from llmc.course.kernel_checks.tokens import Tokens
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
 EXP = ("expf", "__expf", "exp", "exp2f")
-VARIABLE = re.compile(r"[A-Za-z_][\w.]*")
+NAME = r"[A-Za-z_][\w.]*"
+VARIABLE = re.compile(NAME)
+DIFFERENCE = re.compile(rf"({NAME}) - ({NAME}|fmaxf\({NAME}, {NAME}\))")
+TYPE = re.compile(r"(?:\b(?:const|float|double|auto)\s+)+$")
 
 
 def cancelled(code) -> list[str]:
@@ -27,7 +30,7 @@ def cancelled(code) -> list[str]:
 
 def _always_one(text, each, k, piece) -> list[str]:
     closing = each.closing(k + 1)
-    inside = re.fullmatch(r"([A-Za-z_][\w.]*) - ([A-Za-z_][\w.]*)", each.piece(k + 2, max(k + 2, closing - 1)))
+    inside = DIFFERENCE.fullmatch(each.piece(k + 2, max(k + 2, closing - 1)))
     if not inside:
         return []
     first, second = inside.groups()
@@ -81,15 +84,18 @@ def _changed(text, position, name) -> int:
 
 
 def _set_to(text, position, name, other) -> int:
-    """The line of `name = other;`, if neither changes from there to that place; else 0."""
+    """The line of `name = other;`, or `name = other = …`, if neither changes from there to that place; else 0."""
     last = [*re.finditer(rf"(?<![\w.]){re.escape(name)}\s*[-+*/]?=(?!=)", text[:position])][-1:]
-    if not last or not re.match(rf"\s*{re.escape(other)}\s*;", text[last[0].end() :]):
+    same = last and re.compile(rf"\s*{re.escape(other)}\s*(?:;|=(?!=))").match(text, last[0].end())
+    if not same:
         return 0
     (last,) = last
-    between = text[last.end() : position]
-    depths = accumulate((mark == "{") - (mark == "}") for mark in between)
-    unconditional = text[: last.start()].rstrip().endswith((";", "{", "}")) and min(depths, default=0) >= 0
-    if not unconditional or re.search(rf"(?<![\w.]){re.escape(other)}\s*[-+*/]?=(?!=)", between):
+    between = text[same.end() : position]
+    depths = [0, *accumulate((mark == "{") - (mark == "}") for mark in between)]
+    before = TYPE.sub("", text[: last.start()]).rstrip()
+    unconditional = before.endswith((";", "{", "}")) and min(depths) == depths[-1] == 0  # in a loop, later lines count
+    parts = "|".join(re.escape(part) for part in VARIABLE.findall(other))
+    if not unconditional or re.search(rf"(?<![\w.])(?:{parts})\s*[-+*/]?=(?!=)", between):
         return 0
     return line_at(text, last.start()) if _in_one_function(text, last.end(), position) else 0
 

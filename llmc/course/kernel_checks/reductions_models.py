@@ -86,7 +86,8 @@ def welford_layernorm(out, mean, rstd, x, w, b, N, C):
         squares = __shfl_down_sync(ALL, seen.squares, gap)
         if lane + gap < 32:
             seen = merge(seen, Moments(count, centre, squares))
-    seen = Moments(seen.count, __shfl_sync(ALL, seen.mean, 0), __shfl_sync(ALL, seen.squares, 0))
+    seen.mean = __shfl_sync(ALL, seen.mean, 0)
+    seen.squares = __shfl_sync(ALL, seen.squares, 0)
     m = seen.mean
     r = rsqrtf(seen.squares / C + 1e-5)
     for c in range(lane, C, 32):
@@ -99,8 +100,7 @@ def merge(a, b):
     count = a.count + b.count
     gap = b.mean - a.mean
     share = b.count / count if count > 0.0 else 0.0
-    both = a.count + b.count if count > 0.0 else a.count
-    return Moments(both, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
+    return Moments(count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share)
 """
 
 FUSED_LAYERNORM = """

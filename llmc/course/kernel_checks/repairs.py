@@ -135,11 +135,14 @@ def _of_number(each, k, token, piece, known):
         if value == 32:
             yield 1, *span, "blockDim.x", text
         beside = beside_it(each, k)
-        if value > 2 and ("*" in beside or value != 32 and {*beside} & {"<", "<=", ">", ">="}):  # a length
+        length = "*" in beside or value != 32 and {*beside} & {"<", "<=", ">", ">="}
+        moves = piece.kind == STATEMENT and "+=" in beside  # so far does a pointer go on, say
+        if value > 2 and (length or moves):
             for new in (*known.known_at(piece.start, WHOLE), "blockDim.x / 32"):
-                yield 1.5, *span, new, text
+                yield 0.9 if moves else 1.5, *span, new, text
         if value == 0:  # where something starts
-            for new in (f"({LOWEST})", "threadIdx.x", "(threadIdx.x % 32)") if len(each.all) == 1 else ():
+            lowest = () if known.begins_a_whole_number(piece.start) else (f"({LOWEST})",)
+            for new in (*lowest, "threadIdx.x", "(threadIdx.x % 32)") if len(each.all) == 1 else ():
                 yield 1, *span, new, text
     elif re.fullmatch(r"[\d.eE+-]+[fF]?", text) and not {*beside_it(each, k)} & {"==", "!="}:  # that hardly ever holds
         value = float(text.rstrip("fF"))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from llmc.course.checks.evidence import is_explaining
 from llmc.course.kernel_checks import mending, modelled, words
 from llmc.course.kernel_checks.cut_off import cut_off
 from llmc.course.kernel_checks.dependence import SHOULD, made_from
@@ -13,8 +14,9 @@ from llmc.course.kernel_checks.in_c import VALUES
 from llmc.course.kernel_checks.in_the_text import shown_by_the_text
 from llmc.course.kernel_checks.left import one_column_each
 from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
-from llmc.course.kernel_checks.limits import goes_wrong_at, shortened
+from llmc.course.kernel_checks.limits import goes_wrong_at, shortened, without_reasons
 from llmc.course.kernel_checks.never_read import COUNTS_FOURS, UNEXPLAINED, never_read
+from llmc.course.kernel_checks.scopes import ended_too_soon
 from llmc.cuda.emulator.reporting.report import Report
 
 PARTLY = "was never written"
@@ -25,7 +27,7 @@ ALIKE = "\nOur solution gives the same numbers "  # which names what is missing:
 # what a message says if it names no mistake, or only what comes of it
 VAGUE = re.compile(
     r"has wrong values\.|NaN or inf|infinite everywhere|all zeros"
-    r"|behind the last whole four|copied as it lies|causal mask\?|the lanes' own sums"
+    r"|behind the last whole four|copied as it lies|causal mask\?|the total of the lanes' sums"
 )
 
 
@@ -33,7 +35,8 @@ class Wrong(NamedTuple):
     """A kernel whose numbers are wrong.
 
     report: of its last launch. open: names of outputs of which any block may make any part. again(arguments, …):
-    that launch with other arguments. right(): its arguments as our solution leaves them, or None.
+    that launch with other arguments. right(): its arguments as our solution leaves them, or None. accepts(code): does
+    the whole check accept this kernel?
     """
 
     exercise: str
@@ -42,10 +45,13 @@ class Wrong(NamedTuple):
     open: set
     again: Callable
     right: Callable
+    accepts: Callable
 
 
 def explained(message, wrong, mended) -> str:
     """The message with what is found. mended(most=…): a sentence about a change that mends the kernel, or None."""
+    if scopes := ended_too_soon(wrong.report.raw.code, wrong.accepts) if is_explaining() else []:
+        return words.with_sentences(without_reasons(VALUES.sub(WRONG, message, count=1)), scopes)
     shown = shown_by_the_text(wrong.exercise, wrong.report)
     if left := left_at_different_turns(wrong.report):  # the search for a change would cost a learner seconds
         return words.with_sentences(message, left)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llmc.course.authoring.answers import Lesson
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.reductions import ladders, lanes, moments, softmaxes, teamwork, trees
 from llmc.course.lessons.reductions import rows as lesson
@@ -13,7 +14,8 @@ from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 
 RNG = np.random.default_rng(13)
-MEASURED = Path(__file__).resolve().parents[3] / "notebooks" / ladders.TABLE
+ROOT = Path(__file__).resolve().parents[3]
+MEASURED = ROOT / "notebooks" / ladders.TABLE
 SHAPES = [(3, 7), (5, 129), (2, 300)]  # (N, C)   shorter and longer than a warp
 
 
@@ -223,3 +225,19 @@ def test_stored_times(tmp_path):
     times = ladders.stored_times("softmax_forward", tmp_path / "table.json")
     assert times.us == {"v1": 10, "v2": 20} and times.limit == 4000 and "H200" in times.place
     assert ladders.stored_times("layernorm_forward", tmp_path / "table.json") is None
+
+
+FALSE = {  # of kept answers, what was not seen to be so
+    "fused_from_school": "declares a second",
+    "online_with_a_second_total": "Exp overflows",
+    "warp_that_strides_by_the_block": "the first turn of",
+    "warp_with_a_row_for_each_block": "without the term `threadIdx.x`",
+    "warp_of_one_row_a_block": "without the term `threadIdx.x`",
+}
+
+
+def test_no_cause_is_named_that_other_launches_exclude():
+    lesson_13 = Lesson(ROOT, "13_reductions")
+    for answer in lesson_13.answers:
+        if answer.function.__name__ in FALSE:
+            assert FALSE[answer.function.__name__] not in lesson_13.give(answer).message

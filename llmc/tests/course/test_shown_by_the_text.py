@@ -11,6 +11,7 @@ from llmc.course.kernel_checks.cut_off import cut_off, quotients
 from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
 from llmc.course.kernel_checks.never_read import never_read
 from llmc.course.kernel_checks.one_and_the_same import cancelled
+from llmc.course.kernel_checks.scopes import ended_too_soon
 
 HEAD = 'extern "C" __global__ void f(float* out, const float* x, int n, int m)\n{\n'
 
@@ -28,6 +29,8 @@ def kernel(*lines) -> str:
             ("float top = x[0], m = x[1];", "m = top;", "out[0] = 2 * __expf(top - m);"),
             "line 4 has made the two the same",
         ),
+        (("float a = x[0];", "float m = a = x[1];", "out[0] = expf(a - m);"), "line 4 has made the two the same"),
+        (("float a = x[0], b = x[1];", "a = fmaxf(a, b);", "out[0] = expf(a - fmaxf(a, b));"), "line 4 has made the"),
         (("float a = x[0];", "a += x[1];", "out[0] = x[2] * a / a;"), "Line 5 multiplies by `a` and divides by it"),
     ],
 )
@@ -44,6 +47,8 @@ def test_a_number_that_was_changed_too_early(lines, says):
         ("float a = x[0], b = x[1];", "a += x[2];", "out[0] = x[2] * b / a;"),
         ("float a = x[0];", "a += x[2];", "out[0] = a / 2 / a * 4;"),
         ("int a = n;", "a += m;", "out[0] = m * a / a;"),
+        ("float top = x[0];", "float m = top;", "for (;;) {", "out[0] += expf(top - m); top = x[1];", "}"),
+        ("float a = x[0], b = x[1];", "a = fmaxf(a, b);", "b = x[2];", "out[0] = expf(a - fmaxf(a, b));"),
         ("float top = x[0], m = x[1];", "if (n > 1) { top = m; }", "out[0] = expf(top - m);"),
         ("float top = x[0], m = x[1];", "if (n > 1) top = m;", "out[0] = expf(top - m);"),
         ("float top = x[0], m = x[1];", "if (n > 1) { top = m; } else {", "out[0] = expf(top - m); }"),
@@ -134,3 +139,31 @@ def test_single_floats_by_an_index_that_counts_float4s(index, said):
     given = [np.zeros(16, np.float32), np.ones(64, np.float32), np.ones(64, np.float32), 64, 0]
     report = runs.emulate(code, "f", (1, 1, 1), (16, 1, 1), given, outputs=(0,))
     assert ("counts float4s" in " ".join(never_read(report))) == said
+
+
+@pytest.mark.parametrize(
+    "inner, wanted",
+    [("float m = x[i];", "m = x[i]; "), ("float a = x[i], m = a, b = m;", "float a = x[i]; m = a; float b = m;")],
+)
+def test_a_second_variable_is_named_if_without_it_the_check_accepts_the_kernel(inner, wanted):
+    code = kernel("float m = x[0];", "for (int i = 1; i < n; i++) {", inner, "}", "out[0] = m;")
+    (said,) = ended_too_soon(code, lambda changed: f"    {wanted}" in changed)
+    assert said.startswith("Line 5 declares a second `m`, which ends with the braces around it and leaves the one of l")
+    assert "line 3 as it is. Without the type in front, your kernel passes this whole check." in said
+    assert ended_too_soon(code, lambda changed: False) == []
+
+
+def test_a_parameter_of_another_function_is_no_second_variable():
+    helper = "__device__ int at(int row, int k, int n) { return row * n + k; }\n"
+    loop = "for (int i = 0; i < n; i++) { int row = i; out[row] = 1; }"
+    code = helper + kernel(loop, "int row = 2;", "out[row] = 0;")
+    assert ended_too_soon(code, lambda changed: pytest.fail(changed)) == []
+
+
+def test_lines_that_are_indented_as_if_they_belonged_to_a_loop():
+    lines = "for (int k = 0; k < n; k++)", "    for (int i = 0; i < 4; i++) {", "        s += x[i];", "    }"
+    code = kernel("float s = 0, t = 0;", *lines, "    t += s;  // of all", "out[0] = t;")
+    whole = "for(intk=0;k<n;k++){for(inti=0;i<4;i++){s+=x[i];}t+=s;//ofall}out[0]=t;"
+    (said,) = ended_too_soon(code, lambda changed: whole in "".join(changed.split()))
+    assert "Line 8 is indented as if it belonged to the loop on line 4, which ends with line 7" in said
+    assert ended_too_soon(code.replace("        t += s;", "    t += s;"), lambda changed: pytest.fail(changed)) == []

@@ -50,6 +50,9 @@ def of_chunks(terms, blocks) -> dict:
         "the reference with every row from the block's first on: go on in steps of gridDim.x": rows(n >= block),
         "the reference with the block's first row alone: go on in steps of gridDim.x": rows(n == block),
         "the reference without the block's first row: begin at blockIdx.x": rows((n % blocks == block) & (n >= blocks)),
+        "the reference divided by how many rows the block has: these are sums, to be added up later": (
+            rows(n % blocks == block) / np.maximum((n % blocks == block).sum(axis=1), 1)[:, None, None]
+        ),
         "the reference without the last row, N - 1": rows((n % blocks == block) & (n < N - 1)),
     }
 

@@ -106,14 +106,30 @@ def gelu_mistakes(x, got) -> dict:
         found[words] = out, PACKED
     first = whole & (np.arange(len(x)) % 2 == 0)  # (n,)   lower halves
     if first.any() and not out[first].any() and out[whole].any():
-        found["numbers of which every first of two is 0: is a word's lower half shifted up by 16 bits to a float?"] = (
-            out,
-            PACKED,
-        )
+        found[_without_lower_halves(got, right, np.flatnonzero(whole))] = out, PACKED
     found |= {said: (array, PACKED) for said, array in _of_halves(x, right, whole).items()}
     in_order, theirs = right[whole].reshape(-1, 8), out[whole].reshape(-1, 8)  # (n / 8, 8) both
     found |= {said: (out, PACKED) for said in (*moved(theirs, in_order), *in_eights(wrong[whole].reshape(-1, 8)))}
     return found
+
+
+def _without_lower_halves(got, right, whole) -> str:
+    """The sentence on words whose lower halves hold 0, by what the upper ones hold; whole: the places of all halves."""
+    lower, upper = whole[::2], whole[1::2]
+    bits, rights = (x.view(np.uint16).astype(int) for x in (got, right.astype(np.float32).astype(BF16)))  # (n,) each
+    more = (bits[upper] - rights[upper] - rights[lower] + 2**15) % 2**16 - 2**15  # than the bits of both
+    zero = "numbers of which every first of two is 0"
+    if (np.abs(more) > 2).mean() <= FLIPPED:
+        return (
+            f"{zero}, and every second one has the bits of both, added up: `a + b << 16` is `(a + b) << 16`, so write "
+            "`a | b << 16`"
+        )
+    if _off(widened(got)[upper], right[upper], 1e-6).mean() > FLIPPED:
+        return f"{zero}, and the others are wrong, too: look at how a word is taken apart, and how it is put together"
+    return (
+        f"{zero}: is a word's lower half shifted up by 16 bits to a float? And does its result come into the lower "
+        "half of the new word?"
+    )
 
 
 def _of_halves(x, right, whole) -> dict:

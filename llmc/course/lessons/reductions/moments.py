@@ -59,6 +59,8 @@ def _means(x) -> dict:
             known[f"{words} (an empty part returns the other one)"] = merged(x, mean=_guarded(rule, 1))[0]
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
+    grown, _ = merged(x, count=lambda a, b: np.where(a[0] + b[0] > 0, a[0] + 1, 0))  # (N,)
+    known |= {"the result of parts that count n_a + 1 together: they have n_a + n_b numbers": grown}
     known |= {one: lost, "the mean divided by C once more: seen.mean is divided already": x.mean(axis=1) / x.shape[1]}
     return known
 

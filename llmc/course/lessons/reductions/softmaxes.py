@@ -25,7 +25,7 @@ from llmc.course.lessons.reductions.lanes import (
 )
 from llmc.course.lessons.reductions.places import ONLINE, SHUFFLE, WARP
 
-OF_LANES = "exp(x - the lane's maximum) divided by the lanes' own sums"
+OF_LANES = "exp(x - the lane's maximum) divided by the total of the lanes' sums"
 
 
 def mistakes(x) -> dict:
@@ -57,7 +57,7 @@ def mistakes(x) -> dict:
 def online_mistakes(x) -> dict:
     """The same of kernels that find maximum and sum in one loop, where what is left is to rescale the sums."""
     known = mistakes(x)
-    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum before they are added"
+    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum first, and top become that maximum"
     return {with_own if words.startswith(OF_LANES) else words: (wrong[0], ONLINE) for words, wrong in known.items()}
 
 
@@ -84,7 +84,7 @@ def _by_lanes(x64) -> dict:
                 e / (total + top.sum(axis=1, keepdims=True)),
                 WARP,
             ),
-            f"{OF_LANES}: the maximum must be that of the row, and sums are rescaled before they are added": (
+            f"{OF_LANES}: combine the lanes' maxima first, because all must subtract the same number": (
                 own_top / own.sum(axis=1, keepdims=True),
                 SHUFFLE,
             ),

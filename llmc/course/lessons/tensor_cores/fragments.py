@@ -82,6 +82,9 @@ WRONG_A = {
     ),
     "with all four registers of a from its first eight rows": _exchanged([0, 0, 2, 2], a_layout),
     "with all four registers of a from its first eight k": _exchanged([0, 1, 0, 1], a_layout),
+    "with rows lane / 4 * 2 and the next one of a: a lane has row lane / 4, and in registers 1 and 3 the one 8 below": (
+        lambda lane, register, half: (lane // 4 * 2 + register % 2, a_layout(lane, register, half)[1])
+    ),
     "with a turned: its rows taken for its k": lambda *which: a_layout(*which)[::-1],
 }
 WRONG_B = {
@@ -98,6 +101,14 @@ WRONG_D = {  # where a lane writes d[register]
     ),
     "with the rows of d exchanged: d[0] and d[1] are in row lane / 4, the others eight rows below": (
         lambda lane, register: d_layout(lane, (register + 2) % 4)
+    ),
+    "with rows lane / 4 * 2 and the next one of d: d[0] and d[1] are in row lane / 4, the others eight rows below": (
+        lambda lane, register: (lane // 4 * 2 + register // 2, d_layout(lane, register)[1])
+    ),
+    "with four numbers of d side by side, in row lane / 2: d[0] and d[1] are in row lane / 4, at column lane % 4 * 2, "
+    "the others eight rows below": lambda lane, register: (lane // 2, lane % 2 * 4 + register),
+    "with columns lane % 4 and 4 further on in d: d[0] and d[1] are at columns lane % 4 * 2 and one more": (
+        lambda lane, register: (d_layout(lane, register)[0], lane % 4 + register % 2 * 4)
     ),
     "with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4": (
         lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register)
