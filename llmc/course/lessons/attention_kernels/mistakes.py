@@ -113,7 +113,7 @@ def stats_of(stats, top, name="top") -> dict:
         f"{name} minus the logarithm of the sum: add it": (lambda: 2 * top - stats, ONLINE),
         f"the logarithm of the sum minus {name}: add it": (lambda: stats - 2 * top, ONLINE),
         f"{name} plus the logarithm of the sum to base 2: take logf": (lambda: top + (stats - top) / np.log(2), ONLINE),
-        f"{name} · log2(e) plus the logarithm of the sum: multiply the first by log(2) = 0.6931, to have {name} itself": (
+        f"{name} · log2(e) plus the logarithm of the sum: multiply the first by log(2) = 0.6931": (
             lambda: top / np.log(2) + (stats - top),
             ONLINE,
         ),
