@@ -367,5 +367,7 @@ def _told_encoding(case, result, right):
 
 def _bytes_lost(word, found) -> list[str]:
     """A sentence if the tokens found have more or fewer bytes than the word; found: [bytes, or None]."""
-    n = -1 if None in found else len(b"".join(found))
-    return [] if n in (-1, len(word)) else [f"Put together, your tokens have {n} bytes, and the word has {len(word)}."]
+    n = len(word) if None in found else len(b"".join(found))
+    told = f"Put together, your tokens have {n} bytes, and the word has {len(word)}"
+    twice = ": a merge puts one token in the place of two parts, so that no byte comes twice" * (n > len(word))
+    return [] if n == len(word) else [f"{told}{twice}."]
