@@ -157,6 +157,13 @@ def one_hot_marks_the_sequence(tokens, V, dtype=np.float32):
     return out
 
 
+@wrong("one_hot", says="ones at the places `tokens` of the flattened array: they belong at [b, t, tokens[b, t]]")
+def one_hot_put_into_the_flattened_array(tokens, V, dtype=np.float32):
+    out = np.zeros((*tokens.shape, V), dtype)
+    np.put(out, tokens, 1)
+    return out
+
+
 @wrong("one_hot", says="expected (B, T, V) = (3, 5, 11)")
 def one_hot_asks_the_tokens_for_v(tokens, V, dtype=np.float32):
     return np.eye(tokens.max() + 1, dtype=dtype)[tokens]

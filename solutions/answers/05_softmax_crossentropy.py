@@ -477,7 +477,7 @@ def fresh_as_probability(V, C, std=0.02):
     return 1 / V
 
 
-@wrong("fresh_loss", says="V, the perplexity of a guess")
+@wrong("fresh_loss", says="the loss is its logarithm, plus half the variance")
 def fresh_as_perplexity(V, C, std=0.02):
     return float(V)
 
@@ -598,7 +598,7 @@ def backward_with_the_jacobian(dp, p):
     return (dp[..., None, :] @ jacobian)[..., 0, :]
 
 
-@wrong("softmax_backward", says="dz where p has zeros has")
+@wrong("softmax_backward", says="Do you divide by p?\n`z / z` is NaN there, though what goes into it is finite: 0 / 0")
 def backward_that_divides_by_p(dp, p):
     with np.errstate(all="ignore"):
         z = np.log(p)  # back to the logits
@@ -1008,6 +1008,33 @@ def fast_in_two_threads(losses, logits, targets, dloss, V):
         list(pool.map(work, np.array_split(np.arange(len(rows)), 2)))
 
 
+@wrong("fast_classifier", says="Look there first: a turn of a loop should work on thousands of numbers")
+def fast_in_a_loop_over_the_tokens(losses, logits, targets, dloss, V):
+    z, top = logits[..., :V], logits[..., :V].max(axis=-1)
+    total = np.zeros_like(top)
+    for v in range(V):
+        total += np.exp(z[..., v] - top)
+    losses[...] = top + np.log(total) - np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]
+    for v in range(V):
+        z[..., v] = np.exp(z[..., v] - top) / total * dloss - dloss * (targets == v)
+    logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="the right losses without the term `m`, in the line `losses[b, t] = m - z[target]`")
+def fast_adds_a_maximum_that_is_gone(losses, logits, targets, dloss, V):
+    for b, t in np.ndindex(targets.shape):
+        z, target = logits[b, t, :V], targets[b, t]
+        m = z.max()
+        z -= m
+        losses[b, t] = m - z[target]
+        np.exp(z, out=z)
+        total = z.sum()
+        losses[b, t] += np.log(total)
+        z *= dloss / total
+        z[target] -= dloss
+    logits[..., V:] = 0
+
+
 @wrong("fast_classifier", says="the goal is at least 1.5 times as fast. Look first at `exp`")
 def fast_that_is_not(losses, logits, targets, dloss, V):
     z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
@@ -1018,7 +1045,10 @@ def fast_that_is_not(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="Is each row's own maximum subtracted?")
+@wrong(
+    "fast_classifier",
+    says="maximum subtracted?\n`np.log(total)` is infinite there, though what goes into it is finite: a logarithm",
+)
 def fast_without_the_maximum(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z_target = np.take_along_axis(z, at, -1)[..., 0].copy()
@@ -1265,7 +1295,9 @@ def fused_with_a_mask_left_in_the_padding(losses, logits, targets, dloss, V):
         logits[..., :V] = ((e / total[..., None] - y) * dloss)[..., :V]
 
 
-@wrong("fused_classifier", says="what is new here: the padding is infinite. Is it read, by the maximum perhaps?")
+@wrong(
+    "fused_classifier", says="`np.log(total)` becomes infinite, and `np.log(total) + top` makes NaN of that: inf - inf"
+)
 def fused_with_a_maximum_over_the_padding(losses, logits, targets, dloss, V):
     top = logits.max(-1, keepdims=True)
     e = np.exp(logits - top)
@@ -1383,7 +1415,7 @@ def fused_with_a_maximum_of_at_least_0(losses, logits, targets, dloss, V):
         logits[:, :, :V], logits[:, :, V:] = e, 0
 
 
-@wrong("fused_classifier", says="not 0: 10 of the columns 7 … 10")
+@wrong("fused_classifier", says="not 0: column 10, of 7 … 10")
 def fused_leaves_a_column_of_padding(losses, logits, targets, dloss, V):
     B, T, Vp = logits.shape
     for b in range(B):
@@ -1604,7 +1636,7 @@ def loss_of_an_overflowed_sum(logits, targets):
     return wrong, lse
 
 
-@wrong("cross_entropy_forward", says="place 1 of the results is wrong, too")
+@wrong("cross_entropy_forward", says="the first result is wrong, too")
 def cross_entropy_of_clipped_logits(logits, targets):
     z = np.clip(logits, -80, 80)
     lse = np.log(np.exp(z).sum(axis=-1))

@@ -119,7 +119,7 @@ def count_without_positions(maxT, V, L, C):
     return V * C + L * (12 * C * C + 13 * C) + 2 * C
 
 
-@wrong("count_parameters", says="The padding rows of wte are counted")
+@wrong("count_parameters", says="wte are counted: they are not parameters of the model.\n→ Where to look")
 def count_with_padding(maxT, V, L, C):
     Vp = (V + 127) // 128 * 128
     return Vp * C + maxT * C + L * (12 * C * C + 13 * C) + 2 * C
@@ -170,7 +170,7 @@ def count_a_mlp_of_gpt2(maxT, V, L, C, width=3072):
     return V * C + maxT * C + L * block + 2 * C
 
 
-@wrong("count_parameters", says="The layer qkv is missing")
+@wrong("count_parameters", says="too few. `C // 64` is rounded down: C need not be a multiple of 64.\n→ Where to look")
 def count_heads_of_64(maxT, V, L, C):
     heads = C // 64
     block = heads * (3 * 64 * C + 3 * 64) + 9 * C * C + 10 * C
@@ -426,7 +426,7 @@ def block_adds_x_twice(x, p, NH):
     return _block(x, p, NH, out=lambda a, p: a["x"] + a["fcproj"])
 
 
-@wrong("block_forward", says="qkv equals the reference with qkv made of x")
+@wrong("block_forward", says="qkv equals the reference with qkv made of x: it is made of ln1.\n→ Where to look")
 def block_normalises_behind(x, p, NH):
     # post-layernorm, as in the first transformer: the stream itself is normalised, after each sum
     qkv = matmul_forward(x, p["qkvw"], p["qkvb"])
@@ -627,7 +627,7 @@ def backward_exchanges_two_gradients(dout, x, p, a, NH):
     return dx, g
 
 
-@wrong("block_backward", says='what you return for it belongs in "qkvb": are the results in another order?')
+@wrong("block_backward", says='what you return for it belongs in "qkvb": are two names exchanged?')
 def backward_exchanges_weight_and_bias(dout, x, p, a, NH):
     dx, g = _backward(dout, x, p, a, NH)
     return dx, g | {"qkvw": g["qkvb"], "qkvb": g["qkvw"]}
@@ -647,7 +647,7 @@ def backward_after_a_copied_line(dout, x, p, a, NH):
     return stream + d, g
 
 
-@wrong("block_backward", says="11 other results are right in the same call; place 1 of the results is wrong, too")
+@wrong("block_backward", says="11 other results are right in the same call; the first result is wrong, too")
 def backward_with_a_slip_of_its_own(dout, x, p, a, NH):
     dx, g = _backward(dout, x, p, a, NH)
     return np.sinh(dx) + x, g | {"ln1w": np.arctan(g["ln1w"]) * g["ln1b"]}
@@ -1030,7 +1030,7 @@ def layers_without_the_row_sum():
     return given_layers | {"attention_backward": attention_backward}
 
 
-@wrong("faster_layers", says="leaves numbers in the padding of the gradient of logits")
+@wrong("faster_layers", says="columns V and up. They must all be 0: write 0 into `[..., V:]`")
 def faster_classifier_that_forgets_the_padding():
     def fused_classifier(losses, logits, targets, dloss, V):
         z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
@@ -1045,7 +1045,7 @@ def faster_classifier_that_forgets_the_padding():
     return given_layers | {"fused_classifier": fused_classifier}
 
 
-@wrong("faster_layers", says="leaves numbers in the padding of the gradient of logits")
+@wrong("faster_layers", says="columns V and up. They must all be 0: write 0 into `[..., V:]`")
 def faster_returned_classifier_with_padding():
     def fused_classifier(logits, targets, V):
         z = logits - logits[..., :V].max(axis=-1, keepdims=True)
@@ -1084,7 +1084,7 @@ def count_with_a_short_qkv_bias(maxT, V, L, C):
     return V * C + maxT * C + L * (attention + mlp + 4 * C) + 2 * C
 
 
-@wrong("block_forward", says="residual2 and place 1 of the results are one and the same array")
+@wrong("block_forward", says="residual2 and the first result are one and the same array")
 def block_that_adds_into_what_it_keeps(x, p, NH):
     kept = {}
     kept["ln1"], kept["ln1_mean"], kept["ln1_rstd"] = layernorm_forward(x, p["ln1w"], p["ln1b"])

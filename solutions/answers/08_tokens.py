@@ -411,7 +411,7 @@ def encode_one_merge(word, ranks):
     return [ranks[part] for part in parts]
 
 
-@wrong("encode_word", says="nothing was merged")
+@wrong("encode_word", says="these are the bytes' own numbers, and ranks holds the id of each")
 def encode_as_bytes(word, ranks):
     return list(word)
 
@@ -816,7 +816,7 @@ def batch_without_shift(path, i, B, T, rank=0, world=1):
     return x, x.copy()
 
 
-@wrong("read_batch", says=" equals x two tokens later")
+@wrong("read_batch", says=" equals x two tokens later: y is one later.\n→ Where to look")
 def batch_shifted_twice(path, i, B, T, rank=0, world=1):
     tokens, start = _tokens(path), (i * world + rank) * B * T
     tokens = np.concatenate([tokens, [0]]).astype(np.int32)
@@ -1351,7 +1351,7 @@ def encode_takes_place_0_for_none(word, ranks):
     return [ranks[part] for part in parts]
 
 
-@wrong("encode_word", says="so that no byte is lost or comes twice")
+@wrong("encode_word", says="so that no byte comes twice")
 def encode_keeps_the_right_part(word, ranks):
     parts = [bytes([b]) for b in word]
     while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
@@ -1447,7 +1447,7 @@ def decode_without_the_last_token(ids, tokens):
     return b"".join([known.get(i, b"") for i in ids]).decode("utf-8", "replace")
 
 
-@wrong("encode_word", says="Put together, your tokens are")
+@wrong("encode_word", says="the id 0 is left out: `if id` and `filter(None, …)` take it for nothing")
 def encode_without_rank_0(word, ranks):
     parts = [word[i : i + 1] for i in range(len(word))]
     while joined := {i: ranks[a + b] for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks}:
@@ -1811,7 +1811,7 @@ def encode_round_by_round(word, ranks):
         ]
 
 
-@wrong("decode", says="expected ' ', got ''")
+@wrong("decode", says="your function gives the right text without strip in `text.strip()`")
 def decode_without_a_lone_space(ids, tokens):
     text = b"".join(tokens[i] for i in ids).decode("utf-8", errors="replace")
     return text if len(ids) > 1 else text.strip()

@@ -676,7 +676,7 @@ def schedule_starts_at_zero(step, max_lr, warmup, total, final_fraction, kind):
     return _curve(_x(step, _begin(warmup, total, kind), total), max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="(step + 1) / (warmup + 1)")
+@wrong("scheduled_lr", says="(step + 1) / (warmup + 1): it must reach max_lr at step warmup - 1")
 def schedule_warms_up_slowly(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / (warmup + 1)
@@ -737,7 +737,7 @@ def schedule_with_a_bare_cosine(step, max_lr, warmup, total, final_fraction, kin
     return _curve(x, max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="1 + cos, not halved: it starts at twice max_lr")
+@wrong("scheduled_lr", says="1 + cos, not halved: that falls from 2 to 0, and (1 + cos) / 2 from 1 to 0")
 def schedule_forgets_the_half(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup
@@ -917,7 +917,7 @@ def fast_with_one_work_array(params, grads, m, v, lr, beta1, beta2, eps, weight_
     params -= a
 
 
-@wrong("fast_adamw_step", says="the goal is at least 1.3 times as fast. In slices: which length is best?")
+@wrong("fast_adamw_step", says="Look there first: a turn of a loop should work on thousands of numbers")
 def fast_in_slices_too_small(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for start in range(0, params.size, 32):
         s = slice(start, start + 32)
@@ -987,7 +987,7 @@ def fast_calls_the_package(params, grads, m, v, lr, beta1, beta2, eps, weight_de
 # ------------------------------------------------------------------------------------- found by answers of strangers
 
 
-@wrong("momentum_step", says="params")
+@wrong("momentum_step", says="m and grads count 6 times as much as they should.\nYour function never reads `lr`.")
 def momentum_with_one_rate(params, grads, m, lr, beta):
     m += (1 - beta) * (grads - m)
     params -= 0.3 * m
@@ -1077,7 +1077,7 @@ def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weig
         w -= lr / c1 * mm / (np.sqrt(vv / c2) + eps)
 
 
-@wrong("clip_by_global_norm", says="only the last array was scaled, and each must be")
+@wrong("clip_by_global_norm", says="each must be: the line that scales belongs in a loop over all of them")
 def clip_the_last_array_alone(grads, max_norm):
     norm = sum(float((g * g).sum()) for g in grads) ** 0.5
     if norm > max_norm:
@@ -1234,7 +1234,7 @@ def adamw_decays_where_the_slope_is_not_0(params, grads, m, v, lr, beta1, beta2,
 _calls = [0]
 
 
-@wrong("momentum_step", says="it keeps something from one call to the next, in the global `_calls`")
+@wrong("momentum_step", says="from one call to the next, in the global `_calls`.\n→ Where to look")
 def momentum_counts_its_calls(params, grads, m, lr, beta):
     _calls[0] += 1
     m *= beta

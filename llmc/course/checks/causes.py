@@ -99,9 +99,16 @@ def glossary(words) -> list[str]:
     return [said] if said else []
 
 
-def why_nan(got) -> str | None:
-    """A sentence about the expression of the learner's that makes the first NaN or infinity of `got`; or None."""
-    return _of_last_call(origins.why_nan, got)
+def why_nan(got, at=None) -> str | None:
+    """A sentence about the expression of the learner's that makes the first NaN or infinity of `got`; or None.
+
+    at: the index of the entry that the message names, if it names one.
+    """
+
+    def why(answer, last, k):
+        return origins.why_nan(answer, last, k, at if np.shape(last.outputs[k]) == np.shape(got) else None)
+
+    return _of_last_call(why, got)
 
 
 def why_wide(got) -> str | None:
@@ -175,7 +182,8 @@ def whole(what, calls, right, same=operator.eq, ours=True) -> str | None:
                 return f"your function gives the right {what} when it is called for the first time: {REMAINS}"
             more = check.rehearsed(solution.function(time.thread_time() + solution.seconds)) if answer else []
             given = [arguments for arguments, _ in wrong_first] + [replay.arguments for replay in more]
-            mended = answer and change_that_gives(answer, [(each, right(*each)) for each in given], same, with_copies)
+            wanted = [(each, right(*each)) for each in given]
+            mended = answer and change_that_gives(answer, wanted, same, with_copies, solution)
         if mended:
             return f"your function gives the right {what} {mended}"
         with learners_names():

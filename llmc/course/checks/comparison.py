@@ -133,7 +133,8 @@ def _looked_into(case, why, parts):
     if told or not parts or diagnose(case, (*BUFFERS, *EXACT)):
         return told
     held = {f"what {case.name} held": case.before} if case.adds else {}
-    return as_a_sum(case.name, case.held, case.expected + (case.before if case.adds else 0), parts | held)
+    told = as_a_sum(case.name, case.held, case.expected + (case.before if case.adds else 0), parts | held)
+    return told and "\n".join([stopped(told), *causes.remarks()]).removesuffix(".")
 
 
 def _not_the_formula(case, got, known, new) -> list[str]:
@@ -168,7 +169,7 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     found = causes.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
-    origin = causes.why_nan(got)
+    origin = causes.why_nan(got, at)
     alike = [f"Our solution gives the same {found.ours}."] if found and found.ours and not found.yours else []
     if origin or alike:
         shown = bool(origin) and "exp" in origin and why != USUAL and not new  # the pattern of NaN does not deceive

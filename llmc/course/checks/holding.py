@@ -25,13 +25,17 @@ def said_of_names(function, call) -> str:
     finally:
         sys.settrace(previous)
     most = max(watched.held, key=lambda held: sum(size for name, size in held.values()), default={})
-    sizes = sorted((held for key, held in most.items() if key not in watched.returned), key=lambda held: -held[1])
+    own = [(name, size) for key, (name, size) in most.items() if (key, size) not in watched.returned]
+    sizes = sorted(own, key=lambda held: -held[1])
     named = [f"`{name}` ({size / 1e6:.2g} MB)" for name, size in sizes[:MANY] if size > LITTLE * sizes[0][1]]
     return f" Where it holds most, its names hold {', '.join(named)}." if named else ""
 
 
 class _Watched:
-    """held: for each line of the function {id of an array: (name, bytes)}. returned: ids of what it returned."""
+    """held: for each line of the function {id of an array: (name, bytes)}. returned: ids and bytes of what it returned.
+
+    An id alone may have been that of another array before.
+    """
 
     def __init__(self, code):
         self.code, self.held, self.returned = code, [], set()
@@ -41,7 +45,8 @@ class _Watched:
 
     def line(self, frame, event, argument):
         if event == "return":
-            self.returned |= {id(_owner(argument))}
+            owner = _owner(argument)
+            self.returned |= {(id(owner), getattr(owner, "nbytes", 0))}
         if len(self.held) < LINES:
             self.held.append(_arrays_of(frame))
         return self.line

@@ -36,7 +36,7 @@ def without_llmc(given=()):
             and not _within(frame if frame.f_back else sys._getframe(1), codes)  # Numba's own frames have no caller
         ):
             name = f"{frame.f_globals.get('__name__')}.{frame.f_code.co_name}".removesuffix(".<module>")
-            raise WrongAnswer(f"your code uses {name}. Write it yourself, with NumPy: this checks your own code.")
+            raise WrongAnswer(f"your code uses {name}. Write it yourself: this checks your own code.")
 
     previous = sys.getprofile()
     sys.setprofile(watch)

@@ -1,10 +1,16 @@
 """Before any number is looked at: is it an array at all, of the right shape and dtype?"""
 
+from functools import partial
+from itertools import permutations
+
 import numpy as np
 
 from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.sums import wrong_sum
+
+MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
+NEAR = 1e-2  # of the largest entry: numbers in another order are farther apart
 
 
 def same_kind(name, got, expected, summed):
@@ -16,7 +22,8 @@ def same_kind(name, got, expected, summed):
     if np.shape(got) != expected.shape:
         place = causes.place(got)
         if place is not None:
-            order = f"what you return for it belongs in {place}: are the results in another order?"
+            asked = "two names exchanged" if place.startswith('"') else "the results in another order"
+            order = f"what you return for it belongs in {place}: are {asked}?"
             raise WrongAnswer(f"{name} has shape {np.shape(got)}, expected {expected.shape}: {order}")
         why = None if summed is None else wrong_sum(name, got, expected, summed)
         raise WrongAnswer(_shape_sentence(name, np.asarray(got), expected) + (f"\n{why}." if why else ""))
@@ -43,11 +50,11 @@ def _shape_sentence(name, got, expected):
         return sentence + f" Every position was paired with every other: {paired}?"
     if got.size == expected.size:
         squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
-        one = "An axis of length 1 " + ("is missing" if got.ndim < expected.ndim else "is left over or out of place")
-        lost = one if squeezed else "The number of entries is right"
-        if not squeezed and sorted(got.shape) == sorted(expected.shape):
-            return f"{sentence} {_other_order(got.shape, expected.shape)}"
-        return sentence + f" {lost}: reshape it back."
+        if squeezed:
+            lost = "is missing" if got.ndim < expected.ndim else "is left over or out of place"
+            return f"{sentence} An axis of length 1 {lost}: reshape it back."
+        in_order = sorted(got.shape) == sorted(expected.shape)
+        return f"{sentence} {_other_order(got.shape, expected.shape) if in_order else _as_many(got, expected)}"
     lead = got.ndim - expected.ndim
     if lead > 0 and got.shape[lead:] == expected.shape:
         axes = " and ".join(str(axis) for axis in range(lead))
@@ -56,6 +63,20 @@ def _shape_sentence(name, got, expected):
     if lacks:
         return f"{sentence} Axis {lacks[0]} of what is expected is missing: was a sum or a mean taken over it?"
     return f"{sentence} {_axes_of_an_input(got.shape, expected.shape) or _counted(got.shape, expected.shape)}".rstrip()
+
+
+def _as_many(got, expected) -> str:
+    """What makes as many numbers in another shape right, where that was tried: a reshape, or a transpose before it."""
+    if not {got.dtype.kind, expected.dtype.kind} <= {*"biuf"}:
+        return "The number of entries is right."
+    largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+    right = partial(np.allclose, b=expected, rtol=0, atol=NEAR * largest, equal_nan=True)
+    as_it_is = tuple(range(got.ndim))
+    for axes in permutations(as_it_is) if got.ndim <= MOST and got.size <= MANY else (as_it_is,):
+        if right(got.transpose(axes).reshape(expected.shape)):
+            first = f"move its axes first, `.transpose({', '.join(map(str, axes))})`, then reshape"
+            return f"The number of entries is right: {'reshape it back' if axes == as_it_is else first}."
+    return "The number of entries is right, but a reshape alone does not make it right."
 
 
 def _other_order(shape, wanted) -> str:

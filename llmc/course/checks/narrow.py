@@ -198,6 +198,8 @@ def _steady_along(values, wrong, axis, word):
     if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * far + 1e-12).any():
         return None
     if np.ptp(middle) <= STEADY * np.abs(middle).max():
+        if not (np.abs(values[wrong] - middle[0]) <= STEADY * far[0] + 1e-12).all():  # also in rows with fewer of them
+            return None
         return f"Each wrong entry is the right one {word} {middle[0]:.6g}."
     each = ", ".join(f"{value:.4g}" for value in middle[:3])
     return (

@@ -15,6 +15,8 @@ import numpy as np
 from llmc.course.own_names import learners_names
 
 SIZES = (3, 4, 5, 6, 7, 9, 10, 11, 13, 14, 17, 19)
+BEYOND = (70, 131, 200, 300)  # where the formula must hold as well: `C // 64` is 0 for all of SIZES
+MORE = 2  # calls with such sizes
 SURE = 6  # calls more than there are terms
 SMALL = 1e-6  # what counts as rounding
 SECONDS = 1.0
@@ -28,10 +30,10 @@ def formula(function, names, degree, pick=lambda result: result, only=lambda ter
     """
     terms = [t for d in range(degree + 1) for t in combinations_with_replacement(names, d) if only(t)]
     rng, end = np.random.default_rng(2), time.thread_time() + SECONDS
-    rows, numbers = [], []
+    rows, numbers, enough = [], [], len(terms) + SURE
     try:
-        while len(rows) < len(terms) + SURE:
-            sizes = dict(zip(names, rng.choice(SIZES, len(names)).tolist()))
+        while len(rows) < enough + MORE:
+            sizes = dict(zip(names, rng.choice(SIZES if len(rows) < enough else BEYOND, len(names)).tolist()))
             with learners_names(), redirect_stdout(io.StringIO()):
                 numbers.append(float(pick(function(**sizes))))
             rows.append([np.prod([sizes[name] for name in term], initial=1.0) for term in terms])
@@ -39,10 +41,11 @@ def formula(function, names, degree, pick=lambda result: result, only=lambda ter
                 return None
     except Exception:  # it cannot take these sizes
         return None
-    scale = np.max(rows, axis=0)  # (terms,)
-    found = np.linalg.lstsq(rows / scale, np.array(numbers), rcond=None)[0] / scale
+    rows, numbers = np.array(rows), np.array(numbers)  # (calls, terms), (calls,)
+    scale = rows[:enough].max(axis=0)  # (terms,)
+    found = np.linalg.lstsq(rows[:enough] / scale, numbers[:enough], rcond=None)[0] / scale
     halves = np.round(2 * found) / 2
-    near = np.abs(np.array(rows) @ halves - numbers) <= SMALL * np.maximum(1, np.abs(numbers))
+    near = np.abs(rows @ halves - numbers) <= SMALL * np.maximum(1, np.abs(numbers))
     return {term: times for term, times in zip(terms, halves.tolist()) if times} if near.all() else None
 
 

@@ -20,7 +20,6 @@ from llmc.course.own_names import learners_names
 SECONDS = 0.3  # of processor time for the calls in either order
 NOT_KEPT = (ModuleType, FunctionType, type, random.Random, np.random.Generator, np.random.RandomState)
 WHERE = {"global": "in the global `{}`", "attribute": "in `{}`"}
-AFRESH = "Make it anew in every call"
 
 
 def what_remains(function, replays) -> str | None:
@@ -35,7 +34,7 @@ def what_remains(function, replays) -> str | None:
         changed = [place for place in states[0] if any(place in s and s[place] != states[0][place] for s in states[1:])]
         if changed and any(not alike(backwards[k], forwards[k]) for k in backwards):
             where = " and ".join(WHERE[kind].format(name) for kind, name in changed)
-            return f"The same call gives something else after other calls: {KEEPS}, {where}. {AFRESH}."
+            return f"The same call gives something else after other calls: {KEEPS}, {where}."
     return None
 
 

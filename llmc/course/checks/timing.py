@@ -13,7 +13,7 @@ from llmc.course.checks import evidence
 from llmc.course.checks.costly import where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
-from llmc.course.checks.python_loops import in_python
+from llmc.course.checks.python_loops import in_python, lines_run
 from llmc.course.checks.speed import Speed, hopeless, measure
 from llmc.course.measure import peak_bytes
 from llmc.course.own_names import among_learners_names
@@ -23,6 +23,9 @@ LOOPS = (
     "Its temporary arrays are small. Look first at the turns of its Python loops: "
     "a turn should work on thousands of numbers, or the loop be compiled."
 )
+TURNS = "Look there first: a turn of a loop should work on thousands of numbers."
+LINES, MORE = 20_000, 100  # lines in a call, and times as many as in the given function's: that takes the time
+LONG = 5.0  # seconds: such a call is not made again to count lines
 
 ARITHMETIC = (
     "Its temporary arrays are small, and no loop runs in Python, so the arithmetic itself takes the time: "
@@ -78,9 +81,20 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         c.say(f"Measured under load ({speed.load}), it is {described}; {goal}. {again}")
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
-        advice = _with_cost(small) if bar < times else f"{_lean_would_do(memory, lean)}{_with_cost(look)}"
+        turns = _many_lines(given, yours, speed) if times >= 1 else None
+        advice = _with_cost(small) if bar < times else f"{_lean_would_do(memory, lean)}{turns or _with_cost(look)}"
         raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
     return speed
+
+
+def _many_lines(given, yours, speed) -> str | None:
+    """What to look at if it is slower than the given function, and runs very many lines of Python for a few of its."""
+    if speed.ratio >= 1 or speed.yours > LONG or not in_python(evidence.learners_function()):
+        return None
+    mine = lines_run(yours)
+    if mine < LINES or mine < MORE * (its := lines_run(given)):
+        return None
+    return f"One call runs {mine:,} lines of Python, and one of the given version {its:,}. {TURNS}"
 
 
 def _with_cost(look) -> str:

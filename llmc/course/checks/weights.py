@@ -43,7 +43,12 @@ def as_a_sum(what, got, expected, parts) -> str | None:
         return f"{what} has {there} in it, and should have {wanted}: the other {count - len(wrong)} weights are right"
     digits = digits_apart([(a, b) for name, a, b in zip(parts, mine, right) if name in wrong], 4)
     told = f"{what} is {_sum(parts, mine, digits)}, and should be {_sum(parts, right, digits)}"
-    return told if len(wrong) == count > 1 else f"{told}: look at {' and '.join(wrong)}"
+    if len(wrong) == count > 1:
+        return told
+    times = [a / b if abs(b) > NONE else 0 for name, a, b in zip(parts, mine, right) if name in wrong]
+    if len(wrong) > 1 and abs(times[0]) > NONE and np.allclose(times, times[0], rtol=1e-4, atol=0):
+        return f"{told}: {' and '.join(wrong)} count {times[0]:.4g} times as much as they should"
+    return f"{told}: look at {' and '.join(wrong)}"
 
 
 def _sum(names, numbers, digits) -> str:

@@ -83,6 +83,7 @@ def one_hot_mistakes(tokens, V) -> dict:
     right = one_hot(tokens, V, np.float64)
     counted_from_1 = np.concatenate([right[..., 1:], 0 * right[..., :1]], axis=-1)  # (B, T, V)
     in_batch, in_sequence = right.max(axis=(0, 1)), right.max(axis=1, keepdims=True)  # (V,), (B, 1, V)
+    flat = np.isin(np.arange(right.size), tokens).reshape(right.shape) * 1.0  # (B, T, V)
     return {
         "the one-hot rows of tokens + 1: token ids start at 0": (np.roll(right, 1, axis=-1), ONE_HOT),
         "the one-hot rows of tokens - 1: token ids start at 0": (np.roll(right, -1, axis=-1), ONE_HOT),
@@ -96,10 +97,8 @@ def one_hot_mistakes(tokens, V) -> dict:
             np.maximum.accumulate(right, axis=1),
             ONE_HOT + ": each position has a row of its own",
         ),
-        "rows that have a 1 for every token up to their own": (
-            (np.arange(V) <= tokens[..., None]).astype(float),
-            ONE_HOT,
-        ),
+        "rows that have a 1 for every token up to their own": ((np.arange(V) <= tokens[..., None]) * 1.0, ONE_HOT),
+        "ones at the places `tokens` of the flattened array: they belong at [b, t, tokens[b, t]]": (flat, ONE_HOT),
         "one-hot columns (B, V, T) reshaped to (B, T, V): move the axis of the tokens instead": (
             right.swapaxes(-1, -2).reshape(right.shape),
             ONE_HOT,

@@ -313,7 +313,8 @@ def no_padding(padding, V, case=""):
     """Raise AssertionError unless the gradient of the padding, (B, T, Vp - V), is 0."""
     width, left = padding.shape[-1], np.flatnonzero(padding.any(axis=(0, 1)))
     places = ", ".join(str(V + k) for k in left[:6]) + ", …" * (len(left) > 6)
-    still = f"; not 0: {places} of the columns {V} … {V + width - 1}" if len(left) < width else ""
+    columns = f"column{'s' * (len(left) > 1)} {places}"
+    still = f"; not 0: {columns}, of {V} … {V + width - 1}" if len(left) < width else ""
     assert not len(left), f"logits[..., V:], the padding, must be 0 afterwards{case}{still}: {PADDING}"
 
 
@@ -475,7 +476,7 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         "half the variance alone: ln V is missing": (variance / 2, FRESH),
         "ln V + V · std² / 2: a logit is a sum of C products, not of V": (log(V) + V * std**2 / 2, FRESH),
         "ln V + C · 0.02² / 2: `std` is not used": (log(V) + C * 0.02**2 / 2, FRESH),
-        "V, the perplexity of a guess: the loss is its logarithm": (float(V), FRESH),
+        "V, the perplexity of a guess: the loss is its logarithm, plus half the variance": (float(V), FRESH),
         "-ln V: that is ln(1/V), but the loss is -ln(1/V), and half the variance is missing": (-log(V), FRESH),
         "-ln V + half the variance: -ln(1/V) is +ln V": (-log(V) + variance / 2, FRESH),
         "1/V, the probability of a guess: the loss is minus its logarithm, plus half the variance": (1 / V, FRESH),

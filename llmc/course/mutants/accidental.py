@@ -5,7 +5,6 @@ and nobody should write it. What the names and the conditions hold is seen in ca
 """
 
 import ast
-import copy
 import re
 import time
 from contextlib import suppress
@@ -15,7 +14,10 @@ import numpy as np
 
 NUMBER = re.compile(r"with -?[\d.]+ in place of -?[\d.]+")
 EXCHANGE = re.compile(r"with `(?P<new>[A-Za-z_]\w*)` in place of `(?P<old>[^`]+)`")
-SEEN, HELD, TAKES = "__kind__", "__holds__", "__takes__"
+CALLED = re.compile(r"with `[^`]+\)` in place of `")
+SEEN, HELD, TAKES, GIVES = "__kind__", "__holds__", "__takes__", "__gives__"
+REDUCTIONS = ("max", "min", "sum", "mean")
+ZEROS = "(zeros) "  # before the line and the text of a maximum or a sum: was it 0?
 MIXED = "(a condition or a text as a number)"  # stands among the texts of what was seen
 COUNTS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 CONDITION = "a condition"
@@ -27,10 +29,10 @@ class Kinds:
 
     def __init__(self, program, calls):
         """calls: functions of a function, which make a call of it."""
-        tree = copy.deepcopy(program.tree)
+        tree = _copied(program.tree)
         self.found, self.looks = {}, 0  # {text or (line, column): kinds, or outcomes}
         ast.fix_missing_locations(_Looking().visit(tree))
-        names = {SEEN: self._note_kind, HELD: self._note_outcome, TAKES: self._note_number}
+        names = {SEEN: self._note_kind, HELD: self._note_outcome, TAKES: self._note_number, GIVES: self._note_zeros}
         watched = replace(program, tree=tree, before=program.before | names)
         for call in calls:
             with suppress(Exception):
@@ -54,6 +56,10 @@ class Kinds:
             self._look(MIXED, True)
         return value
 
+    def _note_zeros(self, where, value):
+        self._look(f"{ZEROS}{where}", isinstance(value, np.ndarray | np.number) and not np.any(value))
+        return value
+
     def _look(self, key, what):
         self.looks += 1
         if self.looks > MOST:
@@ -66,8 +72,12 @@ def accidental(words, before, after) -> bool:
 
     Only of a name or a number that another one takes the place of: an operator, `>=` for `>`, may be what is wrong.
 
-    before: Kinds without it; after(): Kinds with it.
+    before: Kinds without it; after(): Kinds with it. A maximum that is 0 in every call takes the place of nothing.
     """
+    if CALLED.match(words):
+        new = {key: what for key, what in after().found.items() if key not in before.found}
+        if any(str(key).startswith(ZEROS) and what == {True} for key, what in new.items()):
+            return True
     if MIXED not in before.found and MIXED in after().found:
         return True
     exchange = EXCHANGE.match(words)
@@ -95,6 +105,15 @@ def does_nothing(tree) -> bool:
     return False
 
 
+def _copied(value):
+    """A tree without nodes that hang in two places, as a change may have hung them."""
+    if isinstance(value, list):
+        return [*map(_copied, value)]
+    if not isinstance(value, ast.AST):
+        return value
+    return ast.copy_location(type(value)(**{name: _copied(part) for name, part in ast.iter_fields(value)}), value)
+
+
 def _kind(value) -> str:
     if isinstance(value, bool | np.bool_):
         return CONDITION
@@ -106,7 +125,13 @@ def _kind(value) -> str:
 
 
 class _Looking(ast.NodeTransformer):
-    """Names and conditions tell what they are."""
+    """Names, conditions, maxima and sums tell what they are."""
+
+    line = 0  # in which it is
+
+    def visit(self, node):
+        self.line = node.lineno if isinstance(node, ast.stmt) else self.line
+        return super().visit(node)
 
     def visit_Name(self, node):
         return _call(SEEN, node, node.id) if isinstance(node.ctx, ast.Load) else node
@@ -123,8 +148,11 @@ class _Looking(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node):
-        name = getattr(node.func, "id", "")
+        name, where = getattr(node.func, "id", ""), f"{self.line}: {ast.unparse(node)}"
+        reduces = getattr(node.func, "attr", "") in REDUCTIONS
         self.generic_visit(node)
+        if reduces:
+            return _call(GIVES, node, where)
         if name in ("max", "min") and len(node.args) > 1:
             node.args = [each if isinstance(each, ast.Starred) else _call(TAKES, each, True) for each in node.args]
         return node

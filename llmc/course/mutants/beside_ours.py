@@ -65,6 +65,18 @@ def makes_up(solution, words, lines, now) -> bool:
     return bool(new) or words.startswith(("without the factor", "with the sign of"))
 
 
+def changes_a_condition(lines, now) -> bool:
+    """Does the function compare otherwise with the change?"""
+    before, after = (_conditions(_tree(each), True) for each in (lines, now))
+    return bool(before - after and after - before)
+
+
+def comes_nearer(solution, lines, now) -> bool:
+    """Is the function more like our solution with the change, in its operators, calls and numbers?"""
+    before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
+    return _distance(after, ours) < _distance(before, ours)
+
+
 def turns_a_condition(solution, lines, now, everywhere) -> bool:
     """Does the change turn a condition around, or compare other things, and our solution has no such condition?
 

@@ -8,6 +8,7 @@ import numpy as np
 
 MANY = 1 << 20  # bytes of arrays that a call may have, to be kept for another try
 WHOLE = "what is returned"
+ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
 
 @dataclass
@@ -68,7 +69,7 @@ def arrays_in(value) -> list:
 def labelled(value, words=None):
     """(words, array or number) of each one in what was returned, also in lists, tuples and dicts.
 
-    words: "place 2 of the results", or a dict's key, as "ln1b" with its quotation marks.
+    words: "the second result", or a dict's key, as "ln1b" with its quotation marks.
     """
     if isinstance(value, dict):
         for key in sorted(value, key=str):  # in which order a dict was filled does not matter
@@ -76,7 +77,12 @@ def labelled(value, words=None):
     elif isinstance(value, list | tuple):
         if value and all(isinstance(item, int | float) for item in value):
             yield words or WHOLE, np.array(value, np.float64)
-        for k, item in enumerate(value, 1):
-            yield from labelled(item, words or f"place {k} of the results")
+        for k, item in enumerate(value):
+            yield from labelled(item, words or _place(k))
     elif isinstance(value, np.ndarray | np.generic | float | int):
         yield words or WHOLE, value
+
+
+def _place(k) -> str:
+    """Of a result: its number would be read as an index, which counts from 0."""
+    return f"the {ORDINALS[k]} result" if k < len(ORDINALS) else f"result {k + 1}, counted from 1"

@@ -33,7 +33,9 @@ SAYING = (bounds, outdated, running, paired)
 LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is no such number
     r"with -?[\d.]\S* in place of -?[\d.](?!.*`(?:for \w+ in )?range\()|.*\b(plus|minus) `"
 )
+LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
+CONSTANT_CALL = re.compile(r"(max|min)\((-?[\d.]+(?:, -?[\d.]+)+)\)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
@@ -66,23 +68,31 @@ def first_mutant(solution, fits, likely=lambda words: True) -> str | None:
     return None
 
 
-def change_that_gives(program, calls, same=operator.eq, several=mutants) -> str | None:
+def change_that_gives(program, calls, same=operator.eq, several=mutants, solution=None) -> str | None:
     """Words of the first single change of a program with which each call gives what stands beside it; None without one.
 
     program: a Solution, or `learners` of a function. calls: [(arguments, what the function should return)]. same(a, b):
-    are two of these the same? several: which changes are made.
+    are two of these the same? several: which changes are made. solution: ours, if it is a learner's: a new condition
+    gives way to leaving out what that has not, for it may only go around it.
     """
     end, lines = time.thread_time() + program.seconds, ast.unparse(program.tree).splitlines()
+    condition = None
     with closing(several(program.tree, program.more)) as changes:
         for words in changes:
             if time.thread_time() > end:
-                return None
+                break
+            if condition and not words.startswith(LEAVES_OUT):
+                continue
             with suppress(Exception):  # most mutants stop with one
                 function = program.function(min(end, time.thread_time() + ENDLESS))
                 right = all(same(function(*copy.deepcopy(arguments)), result) for arguments, result in calls)
                 if right and not does_nothing(program.tree):
-                    return placed(words, lines, program.tree)
-    return None
+                    now, told = ast.unparse(program.tree).splitlines(), placed(words, lines, program.tree)
+                    if not condition and solution and beside_ours.changes_a_condition(lines, now):
+                        condition = told
+                    elif not condition or beside_ours.comes_nearer(solution, lines, now):
+                        return told
+    return condition
 
 
 def placed(words, lines, tree) -> str:
@@ -90,15 +100,32 @@ def placed(words, lines, tree) -> str:
 
     lines: of the tree before the change.
     """
+    now = ast.unparse(tree)
+    old, new = next(((old, new) for old, new in zip(lines, now.splitlines()) if old != new), ("", ""))
+    words = _with_a_constant(words, old, new)
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
     plain = len(piece) > TINY and sum(line.count(piece) for line in lines) < 2
     if words.endswith("everywhere") or "`" in words and plain:
         return words
-    now = ast.unparse(tree)
     if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
         return words
-    line = next((mine for mine, new in zip(lines, now.splitlines()) if mine != new), "").strip()
+    line = old.strip()
     return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
+
+
+def _with_a_constant(words, old, new) -> str:
+    """ "with `0` in place of `max(0, start - 128)`", where nothing but `max(0, -128)` is left of it; else the words.
+
+    old, new: the line without the change and with it.
+    """
+    piece = words.rpartition(" in `")[2].removesuffix("`") if " in `" in words else ""
+    before, _, behind = old.partition(piece) if piece and piece in old else (old, "", "")
+    left = new.removeprefix(before).removesuffix(behind) if before + piece + behind == old else ""
+    call = CONSTANT_CALL.fullmatch(left)
+    if call is None:
+        return words
+    value = {"max": max, "min": min}[call[1]](ast.literal_eval(f"({call[2]})"))
+    return f"with `{value}` in place of `{piece}`"
 
 
 def with_copies(tree, more):

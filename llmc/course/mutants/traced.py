@@ -1,13 +1,14 @@
 """What every piece of a learner's function gives in one call: where does a NaN come from, where a float64?
 
     trace = Trace.of(answer, replay)          # runs the call, and each expression reports its value
-    trace.origin(step, lambda s: s.nan)       # back from there to the expression that made the first NaN
+    trace.path(step, lambda s: s.nan)[-1]     # back from there to the expression that made the first NaN
 
 The tree that runs is a copy in which `a * b` has become `__seen__(7, __seen__(5, a) * __seen__(6, b))`.
 """
 
 import ast
 import copy
+import inspect
 import math
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from llmc.course.mutants.stoppable import is_tick
 
 SEEN, AFTER, KEPT, RETURNED = "__seen__", "__after__", "__kept__", "__returned__"
 MANY = 200_000  # steps of a call that are noted
+HELD = 1 << 12  # numbers of an array that is kept as it was
 SECONDS = 1.0  # of processor time that a traced call may take
 NUMBERS = (bool, int, float, np.generic, np.ndarray)
 REPORTED = (
@@ -43,7 +45,10 @@ DEFINES = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Raise)
 
 @dataclass(eq=False)
 class Step:
-    """A value of one expression, or several in a tuple. made_of: steps of its operands, or where a name got it."""
+    """A value of one expression, or several in a tuple. made_of: steps of its operands, or where a name got it.
+
+    held: what an array held then that was not finite, and not large; its value may have been written over since.
+    """
 
     text: str
     kind: type
@@ -51,6 +56,7 @@ class Step:
     made_of: list
 
     def __post_init__(self):
+        self.held = None
         if isinstance(self.value, (int, float, np.floating)):  # most steps of a loop; np.isnan would take long
             self.nan, self.infinite = self.value != self.value, abs(self.value) == math.inf
             self.wide, self.wide_number = False, isinstance(self.value, np.float64)
@@ -59,6 +65,8 @@ class Step:
         floats = [v for v in values if isinstance(v, float) or getattr(v, "dtype", np.dtype(int)).kind == "f"]
         self.nan = any(np.isnan(v).any() for v in floats)
         self.infinite = any(np.isinf(v).any() for v in floats)
+        if (self.nan or self.infinite) and isinstance(self.value, np.ndarray) and self.value.size <= HELD:
+            self.held = self.value.copy()
         self.wide = any(isinstance(v, np.ndarray) and v.dtype == np.float64 for v in values)
         self.wide_number = isinstance(self.value, np.float64)  # which makes float64 of a float32 array
 
@@ -93,7 +101,7 @@ class Trace:
 
     def __init__(self, tree):
         self.tree, self.texts, self.kinds, self.parts = copy.deepcopy(tree), [], [], []
-        self.steps, self.outputs = [], []
+        self.steps, self.outputs, self.buffers = [], [], {}  # buffers: {id of an argument: (function, name)}
         self.last = {}  # {number of an expression: its newest step}
         self.given, self.returned = {}, {}  # {(function, name): the steps that gave it something}, {function: step}
         functions = [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef)]
@@ -110,7 +118,10 @@ class Trace:
             before = {name: _as_compiled(value) for name, value in answer.before.items()}
             program = replace(answer, tree=trace.tree, before=before | names)
             arguments, options = copy.deepcopy((replay.arguments, replay.options))
-            result = program.function(time.thread_time() + SECONDS)(*arguments, **options)
+            function = program.function(time.thread_time() + SECONDS)
+            given = inspect.signature(function).bind(*arguments, **options).arguments
+            trace.buffers = {id(value): (function.__name__, name) for name, value in given.items()}
+            result = function(*arguments, **options)
             trace.outputs = outputs_of(result, arguments, options)
             return trace
         return None
@@ -154,17 +165,19 @@ class Trace:
         return value
 
     def step_of(self, array, has: Callable):
-        """The last step with has(step) whose value this array is, or a part of it; None without one."""
+        """The last step with has(step) whose value is this array or a part of it, or was written into it; or None."""
         steps = (s for s in reversed(self.steps) if isinstance(s.value, np.ndarray) and has(s))
-        return next((s for s in steps if s.value is array or np.may_share_memory(s.value, array)), None)
+        found = next((s for s in steps if s.value is array or np.may_share_memory(s.value, array)), None)
+        written = {step.text for step in self.given.get(self.buffers.get(id(array)), {}).values()}
+        return found or next((s for s in reversed(self.steps) if s.text in written and has(s)), None)
 
-    def origin(self, step, has: Callable):
-        """The expression that made what has(step) of operands without it."""
-        seen = set()
-        while id(step) not in seen:
-            seen.add(id(step))
+    def path(self, step, has: Callable) -> list:
+        """The steps from this one back to the expression that made what has(step) of operands without it."""
+        path = {}
+        while id(step) not in path:
+            path[id(step)] = step
             step = next((part for part in step.made_of if has(part)), step)
-        return step
+        return [*path.values()]
 
 
 class _Reporting:

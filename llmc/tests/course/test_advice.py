@@ -65,6 +65,15 @@ def test_wrong_entries_that_are_zero():
     assert "Each wrong entry is 0." in message(got, A)
 
 
+def test_each_wrong_entry_means_all_of_them():
+    got = A.copy()
+    got[0, 0, :3] += 1
+    got[2, 1, 4] += 1
+    assert "Each wrong entry is the right one plus 1." in message(got, A)
+    got[2, 1, 4] -= 2
+    assert "Each wrong entry" not in message(got, A)
+
+
 def test_shapes_with_their_axes_in_another_order():
     assert "Its axes 0 and 1 are exchanged: `.swapaxes(0, 1)` is missing" in message(A.swapaxes(0, 1), A)
     assert "or by (n, 1) next to (n,)?" in message(np.zeros((5, 5)), np.ones(5))
@@ -222,7 +231,7 @@ def test_one_array_with_two_names():
 @needs_solutions
 def test_results_in_another_order():
     told = said("layernorm_backward", backward_in_another_order)
-    assert "dw holds what belongs in place 3 of the results." in told
+    assert "dw holds what belongs in the third result." in told
 
 
 @needs_solutions

@@ -92,6 +92,10 @@ def test_weights_of_parts_are_named():
     assert "dx is 2 · a + 0.5 · b, and should be 1 · a + 0.5 · b: look at a." in message(
         2 * A + B / 2, A + B / 2, parts={"a": A, "b": B}
     )
+    C = RNG.normal(3, 2, (3, 4))
+    assert "1 · c: a and b count 3 times as much as they should." in message(
+        3 * A + 6 * B + C, A + 2 * B + C, parts={"a": A, "b": B, "c": C}
+    )
 
 
 def test_square_transposed():
@@ -440,6 +444,7 @@ def test_import_is_light():
     ("got", "says"),
     [
         (A.reshape(6, 2), "number of entries is right: reshape it back"),
+        (A.T.reshape(6, 2), "number of entries is right, but a reshape alone does not make it right"),
         (A[:, None], "axis of length 1 is left over"),
         (np.zeros((3, 4, 3, 4)), "paired with every other"),
         (A * 1.00009, "wrong values"),
@@ -448,6 +453,12 @@ def test_import_is_light():
 )
 def test_shapes_and_near_misses(got, says):
     assert re.search(says, message(got))
+
+
+def test_axes_that_must_be_moved_before_a_reshape():
+    heads = RNG.normal(0, 1, (2, 3, 4, 5))  # (B, NH, T, hs)
+    merged = heads.transpose(0, 2, 1, 3).reshape(2, 4, 15)
+    assert "move its axes first, `.transpose(0, 2, 1, 3)`, then reshape." in message(heads, merged)
 
 
 def test_an_infinite_entry_must_be_infinite():

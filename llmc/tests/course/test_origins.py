@@ -32,6 +32,17 @@ def _ratio(above, below):
     return above / below
 
 
+def _divides(p):
+    z = np.log(p)
+    return p * (z / z)
+
+
+def _writes(out, x):
+    y = np.log(x)
+    out[...] = y - y
+    x /= x
+
+
 @functools.lru_cache
 def _table(n):
     return np.ones(n)
@@ -49,6 +60,18 @@ def test_the_expression_that_widens_and_the_one_that_makes_nan_are_named():
     assert wide.startswith("`y * scale` becomes float64: `scale`, made by `np.sqrt(2 / np.pi)`, is a NumPy float64")
     nan = why_nan(learners(_overflows), call, 0)
     assert nan == "`above / below` makes NaN of an infinity: inf / inf."
+
+
+def test_what_makes_nan_in_the_entry_that_is_named():
+    answer, call = learners(_divides), Replay.of((np.array([1.0, 0.0]),), {})
+    of_log = "`np.log(p)` becomes infinite, and `z / z` makes NaN of that: inf / inf."
+    assert why_nan(answer, call, 0) == why_nan(answer, call, 0, (1,)) == of_log
+    assert why_nan(answer, call, 0, (0,)).startswith("`z / z` is NaN there, though what goes into it is finite: 0 / 0")
+
+
+def test_what_is_written_into_a_buffer_makes_its_nan_and_not_the_last_one():
+    nan = why_nan(learners(_writes), Replay.of((np.empty(2), np.zeros(2)), {}), 0)
+    assert nan == "`np.log(x)` becomes infinite, and `y - y` makes NaN of that: inf - inf."
 
 
 def test_arrays_that_a_function_keeps_are_counted_once():

@@ -309,7 +309,7 @@ def test_results_in_another_order():
         dx, dw, db = backward(*args)
         return dw, dx, db
 
-    assert "belongs in place 2 of the results: are the results in another order?" in said(swapped)
+    assert "belongs in the second result: are the results in another order?" in said(swapped)
 
 
 @pytest.mark.parametrize("axis, number", [(3, 0), (0, 11)])

@@ -43,6 +43,10 @@ def logarithm_at_least(p):
     return np.log(np.maximum(p, 1e-9))
 
 
+def of_the_square(p):
+    return np.log(p**2 + 1e-9)
+
+
 PLAIN = solution("def logarithm(p):\n    return np.log(p)", "logarithm")
 
 
@@ -55,6 +59,14 @@ def test_a_tiny_number_is_named_where_it_counts():
     assert "`1e-09` in `np.maximum(p, 1e-09)`" in told
     with_one = solution("def logarithm(p):\n    return np.log(p + 1e-6)", "logarithm")
     assert not small_numbers.counted(logarithm, with_one, called(logarithm, p))
+
+
+def test_a_tiny_number_is_not_named_where_another_mistake_is_larger():
+    p = np.array([0.1, 0.5])
+    squared = solution("def logarithm(p):\n    return np.log(p * p)", "logarithm")
+    assert not small_numbers.counted(logarithm, squared, called(logarithm, p))
+    given = Solution("logarithm", ast.parse("def logarithm(p):\n    return twice(p) / 2"), {"twice": of_the_square})
+    assert not small_numbers.counted(logarithm, given, called(logarithm, p / 1000))
 
 
 def one_pass(x):

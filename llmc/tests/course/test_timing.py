@@ -11,7 +11,7 @@ import pytest
 from llmc.course.checks import speed
 from llmc.course.checks.costly import where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.python_loops import in_python
+from llmc.course.checks.python_loops import in_python, lines_run
 from llmc.course.checks.timing import faster, race
 from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.measure.memory import CLEAR
@@ -242,6 +242,7 @@ def test_loops_are_found_in_python_but_not_in_what_is_compiled():
     assert in_python(_turn_by_turn) and in_python(_calls_it) and in_python(None)
     assert not in_python(_all_at_once)
     assert not in_python(np.tanh)
+    assert lines_run(lambda: _turn_by_turn(np.zeros(100))) > 200 > lines_run(lambda: _all_at_once(np.zeros(100)))
 
 
 def test_a_limit_without_processor_time_is_told_by_the_time_that_passes():

@@ -31,7 +31,7 @@ NO_TURN = (
     "last slice, which may be shorter?"
 )
 ONLY_THE_LAST = (
-    "only the last array was scaled, and each must be: is the line behind the loop, and not in it?"
+    "only the last array was scaled, and each must be: the line that scales belongs in a loop over all of them."
     f"\n→ Where to look: {CLIP}."
 )
 

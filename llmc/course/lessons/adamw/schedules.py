@@ -165,7 +165,7 @@ def _wrong_warmups(s, right, max_lr, end, warmup):
         "the reference with step instead of step + 1: the first step would not move": np.where(
             s < warmup, max_lr * s / warmup, right
         ),
-        "the reference with (step + 1) / (warmup + 1): it reaches max_lr at step warmup - 1": np.where(
+        "the reference with (step + 1) / (warmup + 1): it must reach max_lr at step warmup - 1": np.where(
             s < warmup, max_lr * (s + 1) / (warmup + 1), right
         ),
         "the reference with a warmup that rises from final_fraction · max_lr: it rises from 0": np.where(
@@ -242,7 +242,7 @@ def _wrong_cosines(x, max_lr, end):
     """Curves (steps,) of other cosines."""
     shapes = {
         "the cosine alone, which falls to -1: (1 + cos) / 2 is needed": np.cos(np.pi * x),
-        "1 + cos, not halved: it starts at twice max_lr": 1 + np.cos(np.pi * x),
+        "1 + cos, not halved: that falls from 2 to 0, and (1 + cos) / 2 from 1 to 0": 1 + np.cos(np.pi * x),
         "1 + cos / 2: the sum is halved, (1 + cos) / 2": 1 + np.cos(np.pi * x) / 2,
         "cos(π/2 · progress): half a period is needed, cos(π · progress)": np.cos(np.pi / 2 * x),
         "a whole period: half of one is needed, cos(π · progress)": (1 + np.cos(2 * np.pi * x)) / 2,

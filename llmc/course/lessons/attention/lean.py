@@ -161,7 +161,8 @@ def mistakes(out, qkv, NH) -> dict:
         n = int(wrong.argmax())  # the first block is right
         text = f"the plain mean of the outputs of blocks of {n} keys: weight each by its sum of exponentials"
         known[text] = (merge(_mean_of_blocks(s, v, n)), ONLINE)
-    best, found = 1e-3 * np.abs(right).max(), {}
+    without = np.abs(merge(softmax(scores) @ v) - out).max()  # no mask at all: blocks must fit much better than that
+    best, found = min(1e-3 * np.abs(right).max(), 0.1 * without), {}
     for sentence, keys, where in _block_tables(wrong, T):
         array = merge(softmax(np.where(keys, scores, -np.inf)) @ v)  # (B, T, C)
         distance = np.abs(array - out).max()

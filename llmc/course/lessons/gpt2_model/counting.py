@@ -1,6 +1,7 @@
 """Lesson 07: how many parameters a GPT-2 has, and which mistake gives another count."""
 
 import ast
+import math
 import time
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.polynomials import compared
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.places import quoted
 
-OTHER = (9, 23, 5, 17)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
+OTHER = (9, 23, 5, 17), (9, 300, 5, 200)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
 
 
 def count(maxT, V, L, C) -> int:
@@ -25,9 +27,10 @@ def explain_count(got, maxT, V, L, C, function=None):
         return None
     off = f"{abs(int(got) - right):,} too {'many' if got > right else 'few'}"
     why = _known_count(int(got), maxT, V, L, C)
-    if why and function and _known_count(outcome(function, *OTHER), *OTHER) != why:
+    if why and function and any(_known_count(outcome(function, *sizes), *sizes) != why for sizes in OTHER):
         why = None  # it has the same number at these sizes alone
-    why = (_exchanged(function, (maxT, V, L, C)) if function else None) or why
+    sizes = maxT, V, L, C
+    why = ((_exchanged(function, sizes) or _rounded_down(function, sizes)) if function else None) or why
     why = why or _rounded_sum(got, right, function) or _fixed_size(int(got) - right, maxT, V, L, C)
     once = lambda term: term.count("L") < 2 and term.count("C") < 3 and max(map(term.count, term), default=0) < 3  # noqa: E731
     terms = compared("Your count", function, count, ("maxT", "V", "L", "C"), 3, only=once) if function else None
@@ -94,21 +97,42 @@ def _exchanged(function, sizes) -> str | None:
             continue
         given = value.args.args
         value.args.args = given[::-1]
-        counts = [outcome(program.function(time.thread_time() + 1), *each) for each in (sizes, OTHER)]
+        right = _right_at(program, (sizes, *OTHER))
         value.args.args = given
         name = getattr(node, "name", None) or ast.unparse(node.targets[0])
-        if counts == [count(*sizes), count(*OTHER)]:
+        if right:
             n, m = (each.arg for each in given)
             outputs = "a bias has as many numbers as its layer has outputs, not inputs"
             return f"with {n} and {m} exchanged inside of `{name}({n}, {m})` the count is right: {outputs}"
     return None
 
 
+def _rounded_down(function, sizes) -> str | None:
+    """A sentence if the count is right once a quotient of the learner's is not rounded down; else None."""
+    program = learners(function)
+    for node in ast.walk(program.tree) if program else ():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+            words, floor = quoted(node), node.op
+            node.op = ast.Div()
+            right = _right_at(program, (sizes, *OTHER))
+            node.op = floor
+            if right:
+                whole, by = (ast.unparse(each) for each in (node.left, node.right))
+                return f"{words} is rounded down: {whole} need not be a multiple of {by}"
+    return None
+
+
+def _right_at(program, several) -> bool:
+    """Does the program, as its tree is now, count rightly at all of these sizes?"""
+    counts = [(outcome(program.function(time.thread_time() + 1), *sizes), count(*sizes)) for sizes in several]
+    return all(isinstance(got, int | float | np.number) and math.isclose(got, right) for got, right in counts)
+
+
 def _rounded_sum(got, right, function) -> str | None:
     """A sentence if only the last digits of a large count are wrong, it is a float32, and a small one is right."""
     if right < 2**24 or abs(got - right) > 1e-6 * right or int(np.float32(got)) != got:
         return None
-    if function and outcome(function, *OTHER) != count(*OTHER):
+    if function and any(outcome(function, *sizes) != count(*sizes) for sizes in OTHER):
         return None
     return (
         "the first digits are right, as after a sum in float32, whose whole numbers have gaps from 2²⁴ = 16,777,216 on"

@@ -168,7 +168,7 @@ def _no_padding(dlogits):
     if dlogits[..., V:].any():
         raise WrongAnswer(
             "fused_classifier leaves numbers in the padding of the gradient of logits, columns V and up. "
-            "It must be 0 there: `dlogits[..., V:] = 0`."
+            "They must all be 0: write 0 into `[..., V:]`."
         )
 
 

@@ -317,7 +317,8 @@ def likely_mistakes(cases, batches) -> dict:
             s not in table[name] or np.array_equal(read[j], table[name][s][0]) for table, read in zip(tables, batches)
         )
         fitting[name] = {s: entry for s, entry in tables[wrong][name].items() if explains(s)}
-    return fitting
+    alone = {s: entry for s, entry in fitting["y"].items() if s not in tables[wrong]["x"]}
+    return fitting | {"y": alone or fitting["y"]}  # x is compared first: a batch that begins elsewhere shows there
 
 
 def _add_first_file(table, tokens, i, B, T, rank, world):

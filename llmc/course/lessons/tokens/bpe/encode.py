@@ -10,6 +10,8 @@ from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, draw_letters, e
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'
 
+WITHOUT_0 = "the id 0 is left out: `if id` and `filter(None, …)` take it for nothing, and it is an id like any other"
+
 
 @contextmanager
 def keys_told():
@@ -348,7 +350,8 @@ def explain_encodings(cases, results) -> str | None:
         if not isinstance(result, list):
             return f"a list of ids is expected, but encode_word returned {describe(result)}"
     small = Small(draw_word, _shrunk, PROPERTIES)
-    return explain(cases, results, encode_word, encode_mistakes(), _told_encoding, small, "ids")
+    known = encode_mistakes() | {WITHOUT_0: lambda word, ranks: [i for i in encode_word(word, ranks) if i]}
+    return explain(cases, results, encode_word, known, _told_encoding, small, "ids")
 
 
 def _told_encoding(case, result, right):
@@ -357,13 +360,14 @@ def _told_encoding(case, result, right):
     known = {row([token]): ranks[token] for token in sorted(ranks, key=ranks.get) if len(token) > 1 and token in word}
     shown = [tokens.get(i, f"no token {i}") for i in result]
     wanted = [tokens[i] for i in right]
-    lines = [f"{word!r} with the ranks {known}: expected {row(wanted)} = {right}, got {row(shown)} = {result}."]
+    given = f"with the ranks {known}" if known else "of which ranks has single bytes alone"
+    lines = [f"{word!r} {given}: expected {row(wanted)} = {right}, got {row(shown)} = {result}."]
     return "\n".join([*lines, *_bytes_lost(word, [tokens.get(i) for i in result]), f"→ {ENCODE}"])
 
 
 def _bytes_lost(word, found) -> list[str]:
-    """A sentence if the tokens found are not the word when they are put together; found: [bytes, or None]."""
-    if None in found or b"".join(found) == word:
-        return []
-    together = f"Put together, your tokens are {b''.join(found)!r}, and not the word"
-    return [f"{together}: a merge puts one token in the place of two parts, so that no byte is lost or comes twice."]
+    """A sentence if the tokens found have more or fewer bytes than the word; found: [bytes, or None]."""
+    n = len(word) if None in found else len(b"".join(found))
+    told = f"Put together, your tokens have {n} bytes, and the word has {len(word)}"
+    twice = ": a merge puts one token in the place of two parts, so that no byte comes twice" * (n > len(word))
+    return [] if n == len(word) else [f"{told}{twice}."]
