@@ -918,3 +918,13 @@ def a_square_in_every_turn(block, blocks, down, across):
             rows, columns = range(top, min(top + side, down)), range(left, min(left + side, across))
             mine += [(r, c) for r in rows for c in columns][block : block + 1]
     return mine
+
+
+@wrong("tiles_of_block", says="are 8 columns wide, but have 8 · across tiles, as bands of 8 rows do")
+def tiles_in_bands_of_columns_as_long_as_rows(block, blocks, down, across):
+    tiles = []
+    for number in range(block, down * across, blocks):
+        band, place = divmod(number, 8 * across)
+        width = min(8, across - 8 * band)
+        tiles.append((place // width, 8 * band + place % width))
+    return tiles

@@ -1283,3 +1283,8 @@ def a_coin_of_bit_15(code):
 def a_decay_of_the_rounded_weight(code):
     step = "p = (1.0f - lr * weight_decay) * p - lr * step / (root + eps);"
     return replaced(code, step, "p -= lr * weight_decay * widen(params[i]) + lr * step / (root + eps);")
+
+
+@wrong("recompute_schedule", says=": it needs no tensor, but has a backward pass, too.")
+def schedule_without_layers_that_need_nothing(net, limit):
+    return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[::-1] if layer.needs]
