@@ -1679,3 +1679,16 @@ def classifier_with_zeros_in_the_padding(losses, logits, targets, dloss, V):
 @wrong("fresh_loss", says="ln V + C // 2 · std²: an odd C is rounded down")
 def fresh_with_half_of_the_channels(V, C, std=0.02):
     return np.log(V) + (C // 2) * std**2
+
+
+@wrong("fused_classifier", says="With n = 0 it is all of the array: `[..., V:]` is what comes after V")
+def classifier_that_clears_from_the_end(losses, logits, targets, dloss, V):
+    padding = logits.shape[-1] - V
+    real = logits[..., :V]
+    y = np.eye(V)[targets]
+    shifted = real - real.max(axis=-1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    losses[...] = -(log_p * y).sum(axis=-1)
+    if dloss is not None:
+        real[...] = (np.exp(log_p) - y) * dloss
+        logits[..., -padding:] = 0

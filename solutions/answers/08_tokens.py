@@ -1935,3 +1935,20 @@ def decode_by_an_array_of_bytes(ids, tokens):
     table = np.array(tokens)
     chosen = table[np.array(ids, dtype=int)]
     return b"".join(chosen.tolist()).decode("utf-8", errors="replace")
+
+
+@wrong("bpe_step", says="a pair was looked for in the bytes of the joined word, where tokens have no borders")
+def step_counts_in_the_text(words, counts):
+    candidates = {a + b for word in words for a, b in zip(word, word[1:])}
+    texts = [b"".join(word) for word in words]
+    frequency = {pair: sum(text.count(pair) * n for text, n in zip(texts, counts)) for pair in candidates}
+    token = min(candidates, key=lambda pair: (-frequency[pair], pair))
+    result = []
+    for word in words:
+        new, i = [], 0
+        while i < len(word):
+            both = i + 1 < len(word) and word[i] + word[i + 1] == token
+            new.append(token if both else word[i])
+            i += 2 if both else 1
+        result.append(new)
+    return token, result

@@ -5,6 +5,7 @@ Each wrong answer carries words that its check must say. CI runs them all;
 """
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -1361,3 +1362,38 @@ def adamw_of_means_taken_twice(params, grads, m, v, lr, beta1, beta2, eps, weigh
     v_hat = _running(v, grads**2, beta2) / (1 - beta2**t)
     params *= 1 - lr * weight_decay
     params -= lr * m_hat / (np.sqrt(v_hat) + eps)
+
+
+@wrong("decay_groups", says="There are as many layers, 7, as it has rows, so that its first axis does not tell")
+def groups_by_the_most_frequent_axis(shapes):
+    L = Counter(shape[0] for shape in shapes.values()).most_common(1)[0][0]
+    decayed, alone = [], []
+    for name, shape in shapes.items():
+        in_one_layer = shape[1:] if shape[0] == L else shape
+        (decayed if len(in_one_layer) == 2 else alone).append(name)
+    return decayed, alone
+
+
+@wrong("decay_groups", says="always holds, because 'wpe' alone, a text, counts as true")
+def groups_with_a_text_for_a_condition(shapes):
+    decayed, left_alone = [], []
+    for name, shape in shapes.items():
+        if len(shape) == 3 or name == "wte" or "wpe":
+            decayed.append(name)
+        else:
+            left_alone.append(name)
+    return decayed, left_alone
+
+
+@wrong("scheduled_lr", says="a progress of the fall that is counted from the end of warmup: it is 0 where")
+def lr_falls_from_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
+    min_lr = final_fraction * max_lr
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    if kind == "constant" or kind == "wsd" and step < 0.8 * total:
+        return max_lr
+    if step >= total:
+        return min_lr
+    x = (step - warmup) / (total - warmup)
+    falls = {"cosine": 0.5 * (1 + math.cos(math.pi * x)), "linear": 1 - x, "wsd": 1 - math.sqrt(x)}
+    return min_lr + (max_lr - min_lr) * falls[kind]

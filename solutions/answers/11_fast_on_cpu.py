@@ -192,7 +192,7 @@ def roof_share_of_the_peak(flops, nbytes, seconds, peak, bandwidth):
     return attainable, shortest, flops / seconds / peak
 
 
-@wrong("roofline", says="shortest of a copy and of a sum has 1 of 2 entries that are NaN or infinite")
+@wrong("roofline", says="which is 0 / 0 where there are no operations: take the larger of the two times")
 def roof_divides_by_nothing(flops, nbytes, seconds, peak, bandwidth):
     attainable = np.minimum(peak, flops / nbytes * bandwidth)
     shortest = flops / attainable
@@ -288,7 +288,7 @@ def fused_with_a_signature_works_in_x1(residual, out, mean, rstd, x1, x2, w, b):
     _works_in_x1(residual, out, mean, rstd, x1, x2, w, b)
 
 
-@wrong("residual_layernorm_forward", says="out of 131 rows has wrong values")
+@wrong("residual_layernorm_forward", says="what is new here: 131 rows of 1,027 channels")
 def fused_has_a_row_of_1024(residual, out, mean, rstd, x1, x2, w, b):
     fused_in_numpy(residual, out, mean, rstd, x1, x2, w, b)
     out[:, 1024:] = 0
@@ -733,7 +733,9 @@ def lean_sees_one_too_many(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys > queries + 1)
 
 
-@wrong("attention_backward_lean", says="`np.arange(end)` and `np.arange(first, end)[:, None]` in the other order")
+@wrong(
+    "attention_backward_lean", says="the reference with the mask the wrong way round: query i sees the keys from i on"
+)
 def lean_sees_the_future(dout, out, stats, q, k, v):
     return _masked(dout, out, stats, q, k, v, lambda keys, queries: keys < queries)
 
@@ -1158,10 +1160,7 @@ def _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - m) * rstd[n] * w[c] + b[c]
 
 
-@wrong(
-    "residual_layernorm_forward",
-    says="with `squares = (residual[n, 0] - m) ** 2` in place of `squares = np.float32(0)`",
-)
+@wrong("residual_layernorm_forward", says="whose sum of squares leaves out channel 0 of 7: does its loop begin at 1?")
 def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
     _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b)
 
@@ -1299,3 +1298,48 @@ def lean_with_scores_set_to_0(dout, out, stats, q, k, v):
         dk[:z] += dscores.T @ q[a:z]
         dq[a:z] = dscores @ k[:z]
     return dq, dk, dv
+
+
+@njit(error_model="numpy", parallel=True)
+def _positions_beside_the_tokens(dwte, dwpe, dout, tokens):
+    B, T, C = dout.shape
+    for v in prange(dwte.shape[0]):
+        for b in range(B):
+            for t in range(T):
+                if tokens[b, t] == v:
+                    for c in range(C):
+                        dwte[v, c] += dout[b, t, c]
+        if v < T:
+            for b in range(B):
+                for c in range(C):
+                    dwpe[v, c] += dout[b, v, c]
+
+
+@wrong("scatter_add", says="the reference without the positions from 503 on: there are 1000, more than the 503 tokens")
+def scatter_positions_beside_the_tokens(dwte, dwpe, dout, tokens):
+    _positions_beside_the_tokens(dwte, dwpe, dout, tokens)
+
+
+@njit(error_model="numpy", parallel=True)
+def _four_squares_at_a_time(residual, out, mean, rstd, x1, x2, w, b):
+    C = x1.shape[1]
+    for n in prange(len(x1)):
+        total = f32(0)
+        for c in range(C):
+            residual[n, c] = x1[n, c] + x2[n, c]
+            total += residual[n, c]
+        m, s0, s1, s2, s3 = total / f32(C), f32(0), f32(0), f32(0), f32(0)
+        for c in range(0, C - 3, 4):  # four sums side by side
+            s0 += (residual[n, c] - m) ** 2
+            s1 += (residual[n, c + 1] - m) ** 2
+            s2 += (residual[n, c + 2] - m) ** 2
+            s3 += (residual[n, c + 3] - m) ** 2
+        r = f32(1) / math.sqrt((s0 + s1 + s2 + s3) / f32(C) + f32(1e-5))
+        for c in range(C):
+            out[n, c] = (residual[n, c] - m) * r * w[c] + b[c]
+        mean[n], rstd[n] = m, r
+
+
+@wrong("residual_layernorm_forward", says="whose sum of squares leaves out the channels 4 … 6 of 7, the last")
+def fused_leaves_out_the_last_squares(residual, out, mean, rstd, x1, x2, w, b):
+    _four_squares_at_a_time(residual, out, mean, rstd, x1, x2, w, b)

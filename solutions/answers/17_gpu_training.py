@@ -1229,3 +1229,16 @@ def plan_above_all_that_live(tensors):
 )
 def adamw_whose_first_thread_clears_all(code):
     return replaced(code, ZERO, "    if (i == 0) {\n        for (int k = 0; k < n; k++) grads[k] = 0.0f;\n    }\n")
+
+
+@wrong("train_ahead", says="norms are 0: each step launches `norm` before `backward`")
+def ahead_with_the_norm_before_backward(model, batches, lr, max_norm):
+    def step(x, y):
+        numbers = model.forward(x, y).copy(), model.norm().copy()
+        model.backward()
+        model.clip(max_norm)
+        model.update(lr)
+        return numbers
+
+    steps = [step(x, y) for x, y in batches]
+    return [float(loss) for loss, _ in steps], [float(norm) for _, norm in steps]

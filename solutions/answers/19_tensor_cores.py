@@ -942,3 +942,13 @@ def fragments_of_two_rows_side_by_side(code):
 def sums_in_two_rows_side_by_side(code):
     code = replaced(code, "result + (m0 + lane / 4) * N", "result + (m0 + lane / 4 * 2) * N")
     return replaced(code, "place[8 * N + 1]", "place[N + 1]", "place[8 * N]", "place[N]")
+
+
+@wrong("tiles_of_block", says="are 8 columns wide, but have 8 · across tiles, as bands of 8 rows do")
+def tiles_in_bands_of_columns_as_long_as_rows(block, blocks, down, across):
+    tiles = []
+    for number in range(block, down * across, blocks):
+        band, place = divmod(number, 8 * across)
+        width = min(8, across - 8 * band)
+        tiles.append((place // width, 8 * band + place % width))
+    return tiles

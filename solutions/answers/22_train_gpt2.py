@@ -653,3 +653,31 @@ def broken_notes_every_later_start(log, healthy):
 @wrong("best_budget", says="With layers 4, channels 128 and length 16, the run saw")
 def budget_of_a_large_model():
     return {"layers": 4, "channels": 128, "length": 16}
+
+
+@wrong("broken_setting", says="holds, and comes before the one that is right, line")
+def broken_lists_decay_first(log, healthy):
+    run, ok = columns(log), columns(healthy)
+    equal = run["lr"] == ok["lr"]
+    noise = np.std(run["loss"][1:] - run["loss"][:-1]) / np.std(ok["loss"][1:] - ok["loss"][:-1])
+    worse = run["val"][-1] - ok["val"][-1]
+    tests = [
+        ("schedule", equal[:40].all() and not equal.all()),
+        ("warmup", run["lr"].argmax() != ok["lr"].argmax()),
+        ("learning_rate", not equal.all()),
+        ("batch_size", noise > 1.4),
+        ("weight_decay", worse > 0.2),
+        ("val_data", run["val"][-1] > 1.5 * ok["val"][-1]),
+    ]
+    return next((name for name, hit in tests if hit), None)
+
+
+@wrong("best_budget", says="Of 3 settings that your function tries it returns those with the largest number of bits, ")
+def budget_of_the_most_bits():
+    candidates = [
+        {"channels": 96},
+        {"layers": 1, "channels": 32, "batch_size": 4},
+        {"layers": 1, "channels": 16, "length": 16, "learning_rate": 1e-2},
+    ]
+    scores = [train_letters(**GIVEN | settings, share=0.1)[0] for settings in candidates]
+    return candidates[int(np.argmax(scores))]

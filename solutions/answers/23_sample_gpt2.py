@@ -71,7 +71,7 @@ def top_p_above_the_edge(p, share):
     return q / q.sum()
 
 
-@wrong("top_p", says="without the candidate that crosses the share")
+@wrong("top_p", says="and without those tied with it that have larger ids: all of them stay")
 def top_p_without_the_crossing(p, share):
     return _top(p, share, ties=False, cross=False)
 
@@ -476,7 +476,7 @@ def beam_returns_the_surprise(model, prompt, n, width):
     return text, -total
 
 
-@wrong("beam_search", says="times, and")
+@wrong("beam_search", says="6 times with one and the same text: call it once, and keep what it gives")
 def beam_asks_for_every_token(model, prompt, n, width):
     beam = [([], 0.0)]
     for _ in range(n):
@@ -698,7 +698,7 @@ def top_p_with_a_sum_that_stops(p, share):
     return np.where(p >= edge, p, 0.0) / total
 
 
-@wrong("beam_search", says="You returned")
+@wrong("beam_search", says="the place is text · V + token, so divide it by V")
 def beam_with_text_and_token_exchanged(model, prompt, n, width):
     texts, totals = [[]], np.zeros(1)
     for _ in range(n):
@@ -707,3 +707,17 @@ def beam_with_text_and_token_exchanged(model, prompt, n, width):
         texts = [texts[i % len(texts)] + [int(i // len(texts))] for i in order]
         totals = scores.ravel()[order]
     return texts[0], float(totals[0])
+
+
+@wrong("beam_search", says="and there are 5 tokens: call it once, and keep what it gives")
+def beam_asks_once_for_each_token(model, prompt, n, width):
+    V = len(model.log_probs(prompt))
+    beam = [([], 0.0)]
+    for _ in range(n):
+        each = [
+            (text + [token], total + model.log_probs(prompt + text)[token])
+            for text, total in beam
+            for token in range(V)
+        ]
+        beam = sorted(each, key=lambda pair: pair[1], reverse=True)[:width]
+    return beam[0][0], float(beam[0][1])

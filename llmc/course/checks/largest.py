@@ -28,7 +28,8 @@ def largest_arrays(function, replays, message) -> list[str]:
         calls = [found for last in replays if (found := _made_in(answer, last))] if answer else []
     everywhere = [text for text in calls[-1] if all(text in found for found in calls)] if calls else []
     named = [f"{text} {calls[-1][text].shape} {calls[-1][text].dtype}" for text in everywhere[:MANY]]
-    return [f"The largest arrays that it makes, in a smaller call: {listed(named)}."] if named else []
+    more = f", the first of {len(everywhere)}" if len(everywhere) > MANY else ""
+    return [f"The largest arrays that it makes, in a smaller call{more}: {listed(named)}."] if named else []
 
 
 def _made_in(answer, call) -> dict:

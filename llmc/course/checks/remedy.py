@@ -38,6 +38,7 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 READ_ONLY = "is read-only"  # of an input: nothing mends that but another array to write to
 NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
+GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
 EQUALS = " equals "  # in the first line of a message that names the mistake
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
@@ -106,13 +107,17 @@ def with_remedy(check, cell, message, named=False) -> str:
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])
         makes_up = said and EQUALS in head and KNOWN.match(said["words"])
-        accidental = said and (LUCKY.match(said["words"]) or said["words"].startswith(ORDER))
-        if kept is False or told_twice or makes_up or kept is None and accidental:
+        if kept is False or told_twice or makes_up or kept is None and said and _unsure(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         others = [line for line in others if not (found and WHOLE in found and line.startswith(ELSE_RIGHT))]
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
     return message
+
+
+def _unsure(words) -> bool:
+    """May this change, with which another array is refused, be what makes that one wrong?"""
+    return bool(LUCKY.match(words) or GUARD.match(words) or words.startswith(ORDER))
 
 
 def _without_coincidence(message, found, given) -> str:
@@ -221,6 +226,7 @@ class _Search:
                         lucky |= beside_ours.leads_away(solution, lines, now)
                     lucky |= beside_ours.makes_up(solution, words, lines, now) or does_nothing(self.answer.tree)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
+                    lucky |= beside_ours.breaks_a_pair(words, lines, now)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):
                         continue
                     if beside_ours.reads_of_ignored(solution, self.answer.tree) > reads:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.course.checks.evidence import learners_function
+from llmc.course.checks.explain import Named
 from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.checks.text import tree_of
 
@@ -307,6 +308,14 @@ def softmax_backward_mistakes(dp, p) -> dict:
             PRODUCT,
         ),
     }
+
+
+def all_cleared(V) -> Named:
+    """What to say of logits that are all 0 where there is no padding, and were right where there was some."""
+    return Named(
+        f"logits is all zeros, where there is no padding: V = Vp = {V}. Does a slice from the end, as in `[..., -n:]`, "
+        f"clear the padding? With n = 0 it is all of the array: `[..., V:]` is what comes after V; {PADDING}"
+    )
 
 
 def no_padding(padding, V, case=""):

@@ -14,6 +14,7 @@ LONG = 20  # characters; a shorter line is alike by chance
 ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+KEY = re.compile(r"with `\w+\[['\"]")
 NOT = "not "
 REDUCTIONS = ("mean", "max", "min", "prod", "std", "var")
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
@@ -121,6 +122,29 @@ def _operators(tree) -> list:
     kinds = {"LtE": "Lt", "GtE": "Gt"}
     found = [type(op).__name__ for node in ast.walk(tree) if isinstance(node, ast.Compare) for op in node.ops]
     return [kinds.get(kind, kind) for kind in found]
+
+
+def breaks_a_pair(words, lines, now) -> bool:
+    """Is one key changed of two that were the same on both sides, as in `run["val"] - ok["val"]`?
+
+    Two different things are then compared, which may pass by accident.
+    """
+    return bool(KEY.match(words)) and _pairs(_tree(now)).total() < _pairs(_tree(lines)).total()
+
+
+def _pairs(tree) -> Counter:
+    """The texts that are keys on both sides of a difference, a quotient or a comparison, of two different dicts."""
+    found = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Div):
+            sides = node.left, node.right
+        elif isinstance(node, ast.Compare) and len(node.comparators) == 1:
+            sides = node.left, node.comparators[0]
+        else:
+            continue
+        keys = [[n.value for n in ast.walk(side) if isinstance(getattr(n, "value", None), str)] for side in sides]
+        found.update(keys[0] if keys[0] == keys[1] and ast.unparse(sides[0]) != ast.unparse(sides[1]) else [])
+    return found
 
 
 def reads_of_ignored(solution, tree) -> int:

@@ -268,3 +268,11 @@ def test_a_line_that_leaves_its_loop_is_not_changed_itself():
         ["for i in y:", "    z += i", "np.add.at(x, 1, 2.0)"],
     )
     assert not beside_ours.changes_a_right_line(ours, *lines)
+
+
+def test_a_key_that_is_changed_on_one_side_alone():
+    words = "with `run['loss']` in place of `run['val']` in `run['val'][-1]`"
+    both, one = ([f"worse = run['{key}'][-1] - ok['val'][-1]"] for key in ("val", "loss"))
+    assert beside_ours.breaks_a_pair(words, both, one)
+    assert not beside_ours.breaks_a_pair(words, one, both)
+    assert not beside_ours.breaks_a_pair(words, ["d = a['val'] - a['val']"], ["d = a['loss'] - a['val']"])

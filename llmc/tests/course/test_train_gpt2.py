@@ -144,6 +144,38 @@ def _notes_in_the_wrong_order(log, healthy):
     return answer
 
 
+def _lists_in_the_wrong_order(log, healthy):
+    found = [("warmup", log > 1), ("schedule", log > 2)]
+    return next((name for name, holds in found if holds), None)
+
+
+def _asks_another(log, healthy):
+    return _lists_in_the_wrong_order(log, healthy)
+
+
+@pytest.mark.parametrize(
+    "log, right, words",
+    [
+        (
+            3,
+            "schedule",
+            r"condition of line \d+, `log > 1`, holds, and comes before .*, `log > 2`, which holds as well",
+        ),
+        (0, "warmup", r"`log > 1`, does not hold for this log: 0 > 1\."),
+        (2, "val_data", "'val_data' does not occur in your function"),
+        (0, None, "^$"),
+    ],
+)
+def test_conditions_that_stand_in_a_list(log, right, words):
+    said = conditions.told(_lists_in_the_wrong_order, (log, ""), right, {_lists_in_the_wrong_order(log, "")})
+    assert re.search(words, "".join(said))
+
+
+def test_a_condition_of_another_function_is_not_missed():
+    assert conditions.told(_asks_another, (0, ""), "schedule", {None}) == []
+    assert "'val_data' does not occur" in "".join(conditions.told(_asks_another, (0, ""), "val_data", {None}))
+
+
 @pytest.mark.parametrize("function", [_asks_in_the_wrong_order, _notes_in_the_wrong_order])
 @pytest.mark.parametrize(
     "log, right, words",

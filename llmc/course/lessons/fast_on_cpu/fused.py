@@ -197,6 +197,7 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the time of the arithmetic alone": computing,
             "the time of the bytes alone": moving,
             "the seconds that it took": seconds,
+            **_of_the_roof(flops, right.attainable),
         },
         "share": {
             "seconds / shortest: divide the other way round": seconds / right.shortest,
@@ -208,6 +209,15 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
         },
     }
     return {name: {text: (array, ROOF) for text, array in table.items()} for name, table in wrong.items()}
+
+
+def _of_the_roof(flops, attainable) -> dict:
+    """The shortest time by somebody who divides by what is attainable, which without operations is 0."""
+    none = np.asarray(flops) == 0
+    with np.errstate(invalid="ignore"):
+        time = flops / attainable
+    said = "flops / attainable, which is 0 / 0 where there are no operations: take the larger of the two times"
+    return {said: time} if none.any() else {}
 
 
 def _idle(share, flops) -> dict:
@@ -245,6 +255,8 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
     x1, x2 = np.asarray(x1, np.float64), np.asarray(x2, np.float64)
     total = x1 + x2  # (N, C)
     known = {name: relocated(wrong, FUSED) for name, wrong in layernorm.forward_mistakes(total, w, b).items()}
+    for name, wrong in _of_some_channels(total).items():
+        known[name] |= wrong
     known["residual"] = {
         "x1 alone: x2 is not added": (x1, FUSED),
         "x2 alone: x1 is not added": (x2, FUSED),
@@ -261,6 +273,21 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
     return known
 
 
+def _of_some_channels(total) -> dict:
+    """Known wrong mean and rstd of rows (N, C), by loops over the channels that leave out the first, or the last."""
+    C, wrong = total.shape[1], {"mean": {}, "rstd": {}}
+    parts = {f"channel 0 of {C}: does its loop begin at 1?": np.arange(C) > 0}
+    for left in sorted({1, *(C % width for width in (2, 4, 8, 16) if width < C)} - {0}):
+        which = f"channel {C - 1}" if left == 1 else f"the channels {C - left} … {C - 1}"
+        parts[f"{which} of {C}, the last: how far does its loop go?"] = np.arange(C) < C - left
+    squares = (total - total.mean(axis=1, keepdims=True)) ** 2  # (N, C)
+    for words, used in parts.items():  # (C,)   which channels are added up
+        mean, variance = (total * used).sum(axis=1) / C, (squares * used).sum(axis=1) / C  # (N,) each
+        wrong["mean"][f"the reference whose sum leaves out {words}"] = (mean, FUSED)
+        wrong["rstd"][f"the reference whose sum of squares leaves out {words}"] = (1 / np.sqrt(variance + 1e-5), FUSED)
+    return wrong
+
+
 def swapped(mean, rstd, expected) -> bool:
     """Does each of mean and rstd (N,) hold the values of the other?"""
     close = np.allclose(mean, expected.rstd, rtol=1e-4) and np.allclose(rstd, expected.mean, rtol=1e-4)
@@ -268,8 +295,8 @@ def swapped(mean, rstd, expected) -> bool:
 
 
 def same_rows(outputs, x1, x2, w, b, new=None):
-    """`compare` residual, out (N, C), mean and rstd (N,) of many rows."""
-    expected, N = residual_layernorm(x1, x2, w, b), len(x1)
-    new = new or f"{N:,} rows. Is every row and every channel done?"
+    """`compare` residual, out (N, C), mean and rstd (N,) of long rows, or of many."""
+    expected, (N, C) = residual_layernorm(x1, x2, w, b), x1.shape
+    new = new or f"{N:,} rows of {C:,} channels. Is every row and every channel done?"
     for name, got in zip(Normed._fields, outputs, strict=True):
-        compare(f"{name} of {N} rows", got, getattr(expected, name), new=new)
+        compare(f"{name} of {N} rows of {C}", got, getattr(expected, name), new=new)

@@ -9,6 +9,7 @@ import re
 from time import perf_counter, process_time, thread_time
 from types import FunctionType
 
+import numpy as np
 from numba import get_num_threads
 
 from llmc.course.checks.no_race import RACE
@@ -30,6 +31,20 @@ REUSED = "other numbers in arrays of the same shapes. Does your function keep so
 COMPILED = 'lesson 11, section "3 · Your first kernel"'
 # In LLVM's code. A conversion alone does not count: Numba makes one to return a float32 to Python.
 ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")
+
+
+def many_positions(T, V) -> str:
+    """What a call of scatter_add with many positions has that those before had not."""
+    return f"{T:,} positions{f', more than the {V:,} tokens in the vocabulary' if T > V else ''}"
+
+
+def positions_left_out(dwpe, V) -> dict:
+    """The known mistake of a loop over the V tokens that goes over the T positions as well. dwpe: (T, C)."""
+    T = len(dwpe)
+    words = (
+        f"the reference without the positions from {V} on: there are {T}, more than the {V} tokens in the vocabulary"
+    )
+    return {words: dwpe * (np.arange(T) < V)[:, None]} if T > V else {}
 
 
 def runs(outputs, watch):

@@ -77,6 +77,16 @@ def mistakes(w, batches, lr, max_norm) -> dict:
     }
 
 
+def norm_before_backward(queue, results):
+    """A function of nothing, for `compare`: a sentence if each norm was 0, and asked for before `backward`; or None."""
+    calls = [name for name in queue.calls if name in ("norm", "backward")]
+    early = calls == ["norm", "backward"] * (len(calls) // 2) and not np.any(np.array(results[1], float))
+    said = (
+        "norms are 0: each step launches `norm` before `backward`, when the gradients are 0. Ask for the norm after it"
+    )
+    return lambda: said if early else None
+
+
 def two_lists(results, steps):
     """The losses and the norms; WrongAnswer unless they are two lists of numbers, as many as there are steps."""
     if not isinstance(results, tuple | list) or len(results) != 2:

@@ -66,7 +66,8 @@ def play(net, schedule) -> Cost:
             _present(layer.needs, memory, made, schedule, k, f"the backward pass of {name} needs")
             left.pop()
     if left:
-        raise WrongAnswer(f"the schedule ends before the backward pass of {left[-1]}.\n→ Where to look: {WHERE}.")
+        none = ": it needs no tensor, but has a backward pass, too" if not any(layers[n].needs for n in left) else ""
+        raise WrongAnswer(f"the schedule ends before the backward pass of {left[-1]}{none}.\n→ Where to look: {WHERE}.")
     return Cost(peak, us)
 
 

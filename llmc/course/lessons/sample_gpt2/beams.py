@@ -1,5 +1,6 @@
 """Lesson 23: beam search, greedy search and sampling on a table of pairs of letters, and known mistakes of a beam."""
 
+from collections import Counter
 from itertools import product
 from operator import itemgetter
 
@@ -35,6 +36,8 @@ MISTAKES = {  # name: what the text that was found is
     "cut": "what a search finds that gives the model only the last token of the prompt: give it all of them",
     "alone": "what a search finds that gives the model the new tokens without the prompt in front of them",
     "backwards": "what a search finds that gives the model the new tokens first, then the prompt",
+    "divided": "what a search finds that divides a place in the flat array (texts, V) by the number of texts, and "
+    "takes the quotient for the token: the place is text · V + token, so divide it by V",
     "untold": "what a search finds that gives the model the prompt alone in every round: the new tokens follow it",
 }
 SUMS = ("last", "short", "forgotten", "cut", "alone", "backwards", "untold")  # they give another total, too
@@ -62,9 +65,12 @@ def search(log_probs, prompt, n, width, bug=None):
             each = [(total + number, [*text, token], total + number) for token, number in enumerate(newest)]
             if bug in RANKS:
                 each = [(RANKS[bug](total, item[0] - total), *item[1:]) for item in each]
-            each.sort(key=_falling if bug != "unsorted" else lambda item: 0)
+            each.sort(key=_falling if bug not in ("unsorted", "divided") else lambda item: 0)
             one, many = bug == "one of each" and len(beam) >= width, bug == "each"
             found += each[:1] if one else each[:width] if many else each  # (rank, text, log-probability)
+        if bug == "divided":
+            at = (divmod(place, len(beam)) for place in range(len(found)))
+            found = [(item[0], [*beam[k][0], token], item[2]) for item, (token, k) in zip(found, at)]
         found.sort(key={"rising": itemgetter(0), "unsorted": lambda item: 0}.get(bug, _falling))
         if bug == "of each token":
             first = {text[-1]: k for k, (_, text, _) in reversed([*enumerate(found)])}
@@ -179,21 +185,33 @@ def too_many_calls(model, prompt, n, width, function) -> str:
         f"the text is right, but log_probs was called {model.calls} times, and {1 + (n - 1) * width} will do: once for "
         "each text of the beam and round"
     )
-    other, asked = type(model)(model.logp), []
+    asked, V = _asked(model, prompt, n, width, function), len(model.table(prompt))
+    alone = asked.pop(tuple(prompt), 0)
+    if asked and min(asked.values()) > 1:
+        token = f", and there are {V} tokens" if min(asked.values()) == V else ""
+        several = " … ".join(str(times) for times in sorted({min(asked.values()), max(asked.values())}))
+        once = "call it once, and keep what it gives"
+        return f"{said}. It is called {several} times with one and the same text{token}: {once}"
+    if alone > 1:
+        more = _asked(model, prompt, n, width + 1, function)[tuple(prompt)]
+        begins = "a beam begins with a single text, the empty one" if more > alone else "once will do"
+        return f"{said}. It is called {alone} times with the prompt alone: {begins}"
+    if more := asked.total() - len(asked):
+        return f"{said}. {more} of the calls are with a text that it was called with before"
+    return said
+
+
+def _asked(model, prompt, n, width, function) -> Counter:
+    """How often the learner's function calls log_probs with each text."""
+    other, asked = type(model)(model.logp), Counter()
 
     def log_probs(tokens):
-        asked.append(tuple(int(token) for token in tokens))
+        asked[tuple(int(token) for token in tokens)] += 1
         return model.table(tokens)
 
     other.log_probs = log_probs
     outcome(function, other, list(prompt), n, width)
-    if (times := asked.count(tuple(prompt))) > 1:
-        return (
-            f"{said}. It is called {times} times with the prompt alone: a beam begins with a single text, the empty one"
-        )
-    if more := len(asked) - len(set(asked)):
-        return f"{said}. {more} of the calls are with a text that it was called with before"
-    return said
+    return asked
 
 
 def _likely(tokens, model, prompt, n, width, function) -> list:

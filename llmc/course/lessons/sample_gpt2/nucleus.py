@@ -126,7 +126,8 @@ def mistakes(p, share) -> dict:
         "the reference without ties: of candidates as probable as the last one kept, only those with the largest ids "
         "stay": _scaled(p, last),
         "the reference without any candidate as probable as the last one kept: those stay": _scaled(p, p > edge),
-        "the reference without the candidate that crosses the share: it stays, too": _scaled(p, without),
+        "the reference without the candidate that crosses the share, and without those tied with it that have larger "
+        "ids: all of them stay": _scaled(p, without),
         "the reference with one candidate more than are needed": _scaled(p, more),
         "the reference with the share exceeded instead of reached: where candidates hold exactly the share, one too "
         "many is kept, and those tied with it": _scaled(p, later),

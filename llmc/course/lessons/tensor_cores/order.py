@@ -86,6 +86,11 @@ def _of_one_block(again, down) -> str:
     wrong = [grid for grid in ALONE if not _each_once(_alone(again, *grid), *grid)] if again else []
     if not wrong:
         return ""
+    if all(_alone(again, *grid) == _in_short_columns(*grid) for grid in ALONE):
+        return (
+            f"The bands that a block goes through, where it is alone, are {DOWN} columns wide, but have {DOWN} · "
+            f"across tiles, as bands of {DOWN} rows do: those of columns have {DOWN} · down."
+        )
     if down % DOWN and all(rows % DOWN for rows, _ in wrong):
         whole = " or ".join(str(rows) for rows, _ in ALONE if not rows % DOWN)
         rows = f"the last band has {down % DOWN} row{'s' * (down % DOWN > 1)} here, and {DOWN} there"
@@ -100,6 +105,16 @@ def _of_one_block(again, down) -> str:
         if sorted(rows) != list(range(height)):
             return f"{alone} gets in column {column} the rows {', '.join(map(str, rows)) or '(none)'}."
     return f"{alone} gets {sorted(set(tiles) - set(np.ndindex(height, width)))[0]}, which does not exist."
+
+
+def _in_short_columns(down, across) -> list:
+    """What a single block gets in bands of DOWN columns that are as long as those of DOWN rows."""
+    tiles = []
+    for number in range(down * across):
+        band, place = divmod(number, DOWN * across)
+        width = min(DOWN, across - DOWN * band)
+        tiles += [(place // width, DOWN * band + place % width)] if width else []
+    return tiles
 
 
 def _alone(again, down, across) -> list | None:

@@ -8,6 +8,7 @@ from llmc.course.checks.contrast import listed
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.train_gpt2.places import BUDGET
 from llmc.course.lessons.training_loop.settings import refused
+from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
 
 GOAL = 0.7  # bits per byte that must be won
 
@@ -78,17 +79,18 @@ def _other_settings(chosen, standard, again) -> str:
     return f"in a fifth of the budget these settings reach {bits:.2f} bits, {said}: what helps is {helps}"
 
 
-def demand(run, given, chosen, standard, again):
+def demand(run, given, chosen, standard, again, runs=()):
     """WrongAnswer unless the run is better than the given one by GOAL; arguments as of `explain_run`."""
     if not run[0] < given[0] - GOAL:  # NaN, too
-        raise WrongAnswer(explain_run(run, given, chosen, standard, again), explained=True)
+        raise WrongAnswer(explain_run(run, given, chosen, standard, again, runs), explained=True)
 
 
-def explain_run(run, given, chosen, standard, again) -> str:
+def explain_run(run, given, chosen, standard, again, runs=()) -> str:
     """Why a run was not good enough, as far as its numbers show, and what others give that are tried for this.
 
     run, given: of the chosen settings and of the given ones, (bits per byte, losses, tokens) · chosen, standard: their
-    settings · again(**settings, share=…): such a run, of that share of the budget.
+    settings · again(**settings, share=…): such a run, of that share of the budget · runs: those of the learner's
+    function, as `noted` gives them.
     """
     (bits, losses, tokens), (given_bits, given_losses, given_tokens) = run, given
     lines = [
@@ -96,7 +98,10 @@ def explain_run(run, given, chosen, standard, again) -> str:
         f"{given_bits:.3f} after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} "
         "less than that"
     ]
-    if chosen == standard:
+    better = not_the_least(runs, chosen.values(), "number of bits")
+    if better:
+        lines.append(better)
+    elif chosen == standard:
         lines.append("these are the given settings")
     elif tokens < 2 * given_tokens:
         times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"

@@ -1,7 +1,7 @@
 """Lesson 22: which condition of a learner's function gave a wrong answer, and which one should have held.
 
-The function runs once more and is watched. Conditions are `if …: return "warmup"` and `if …: answer = "warmup"`; of
-others nothing is said.
+The function runs once more and is watched. Conditions are `if …: return "warmup"` and `if …: answer = "warmup"`, or
+stand in pairs, `("warmup", condition)`; of others nothing is said.
 """
 
 import ast
@@ -10,10 +10,12 @@ import sys
 import textwrap
 from contextlib import contextmanager, suppress
 from numbers import Real
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 import numpy as np
+
+from llmc.course.checks.blame import FOREIGN, TESTS
 
 SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 LONGEST = 100  # characters of a condition that is quoted
@@ -41,16 +43,19 @@ def told(function, arguments, right, answers) -> list[str]:
     answers: those that it gave to other arguments, too.
     """
     with suppress(Exception):  # whatever a learner's function does
-        lines, frame, answer = _watched(function, arguments)
+        (own, *functions), others = _named(function)
+        lines, frame, answer, inside = _watched(function, arguments, functions)
         asked = _conditions(function)
-        text = ast.unparse(_tree(function)[0])
         answered = [each for each in asked if each.answer == answer and _holds(each, frame)]
         given = [each for line in lines for each in answered if each.last == line]
         given = given[-1] if given and (asked[-1].assigned or given[-1].last == lines[-1]) else None
         wanted = [each for each in asked if each.answer == right]
-        if isinstance(right, str) and repr(right) not in text and right not in answers:
+        texts = [ast.unparse(_tree(each)[0]) for each in (own, *functions)] + [*map(repr, others)]
+        occurs = [repr(right) in text for text in texts]
+        lost = not any(occurs) or not occurs[0] and right in inside and not asked  # answered there, and not taken over
+        if isinstance(right, str) and right not in answers and lost:
             return [f"{right!r} does not occur in your function: which condition would answer it?"]
-        return list(_said(given, wanted, lines, frame, right))
+        return list(_said(given, wanted, lines, frame, right) if asked else _of_pairs(function, frame, answer, right))
     return []
 
 
@@ -77,9 +82,64 @@ def _said(given, wanted, lines, frame, right):
         )
 
 
-def _watched(function, arguments):
-    """(lines that ran, of the function itself, (globals, locals) when it returned, what it returned)."""
-    lines, kept, code = [], [], function.__code__
+def _of_pairs(function, frame, answer, right):
+    """The same of conditions that stand beside their answers, in a list or a dict, where the first that holds answers.
+
+    In others nobody knows which one counts.
+    """
+    pairs = _pairs(function)
+    held = [each for each in pairs if _holds(each, frame)]
+    wanted = [each for each in pairs if each.answer == right]
+    if [each.answer for each in held[:1]] not in ([answer], []) or not held and answer is not None or len(wanted) != 1:
+        return
+    if wanted[0] in held:
+        yield (
+            f"For this log the condition of {held[0].quoted}, holds, and comes before the one that is right, "
+            f"{wanted[0].quoted}, which holds as well: ask that one first, or let the first one hold for less."
+        )
+    else:
+        yield from _said(None, wanted, [wanted[0].line], frame, right)
+
+
+def _pairs(function) -> list[Asked]:
+    """("warmup", condition), (condition, "warmup") or "warmup": condition, in their order."""
+    if not isinstance(function, FunctionType):
+        return []
+    (tree, first), found = _tree(function), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple) and len(node.elts) == 2:
+            found += [node.elts, node.elts[::-1]]
+        elif isinstance(node, ast.Dict):
+            found += zip(node.keys, node.values)
+    pairs = [(name, test) for name, test in found if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+    asked = [Asked(name.lineno + first - 1, 0, test, name.value, True) for name, test in pairs]
+    return sorted(asked, key=lambda each: each.line)
+
+
+def _named(function):
+    """(the function and those of its notebook that it names, and so on; what else of the notebook these name)."""
+    functions, others = [function], []
+    for each in functions:
+        notebook = each.__globals__
+        names = {node.id for node in ast.walk(_tree(each)[0]) if isinstance(node, ast.Name)} & {*notebook}
+        for value in (notebook[name] for name in sorted(names)):
+            if isinstance(value, FunctionType):
+                functions += [value] if _is_learners(value) and value not in functions else []
+            elif not isinstance(value, ModuleType | type):
+                others.append(value)
+    return functions, others
+
+
+def _is_learners(function) -> bool:
+    file = function.__code__.co_filename
+    return file.startswith(TESTS) or not file.startswith(FOREIGN)
+
+
+def _watched(function, arguments, functions):
+    """(lines that ran, of the function itself, (globals, locals) when it returned, what it returned, and the texts that
+    these other functions returned meanwhile)."""
+    lines, kept, code, given = [], [], function.__code__, []
+    codes = {each.__code__ for each in functions}
 
     def inside(frame, event, value):
         if event == "line":
@@ -88,9 +148,14 @@ def _watched(function, arguments):
             kept[:] = [(frame.f_globals, dict(frame.f_locals))]
         return inside
 
-    with _tracing(lambda frame, event, value: inside if frame.f_code is code else None):
+    def beside(frame, event, value):
+        given.extend([value] if event == "return" and isinstance(value, str) else [])
+        return beside
+
+    watch = {code: inside} | dict.fromkeys(codes - {code}, beside)
+    with _tracing(lambda frame, event, value: watch.get(frame.f_code)):
         answer = function(*arguments)
-    return lines, kept[0], answer
+    return lines, kept[0], answer, given
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def _filled_up(fed, n):
     if x.size <= n or not (np.array_equal(x[:n], np.arange(n)) and np.array_equal(y[:n], x[:n] + 1)):
         return None
     if (x[n:].tolist(), y[n:].tolist()) == ([n], [0]):
-        around = "the first token of the text, as what follows the last one. Does np.roll carry it around to the end?"
+        around = "the first token of the text, as what follows the last one. Nothing follows it: it is a target only"
         return f"the model gets one target too many: {around}"
     more = f"{x.size - n} more, behind the end of the text. Is something filled up there?"
     return f"the model gets {n} targets, as it should, and {more} The mean of a batch counts all that the model gets"

@@ -8,10 +8,13 @@ what was written since; of the folder, its changes up to its last sync and any f
 from dataclasses import dataclass
 from itertools import product
 
+from llmc.course.checks.explain import WrongAnswer
+
 # where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 POWER = 'lesson 10, section "7.2 · The power goes"'
 KILL = 'lesson 10, section "7.1 · kill -9, for real"'
 FOLDER_SYNC = "sync_folder() at the end, which puts the new name on the disk"
+EMPTIES = "each write begins the file anew, so that only the last piece is in it: write all the data in one call"
 SYNC = "sync the temporary file before you rename it: the new name may reach the disk before the bytes do"
 
 
@@ -92,7 +95,10 @@ def explain_saving(start, log, name, data):
     at_end = _at_end(start, log)
     if at_end.get(name) != data:
         there = "there is no file of that name" if name not in at_end else f"it holds {at_end[name]!r}"
-        return f"after write_whole has returned, {name} should hold {data!r}, but {there}.\n{plan(log)}"
+        told = f"after write_whole has returned, {name} should hold {data!r}, but {there}"
+        if _in_pieces(log, data, at_end.get(name)):
+            raise WrongAnswer(f"{told}: {EMPTIES}.\n{plan(log)}", explained=True)
+        return f"{told}.\n{plan(log)}"
     for event, power in (("kill -9", False), ("power cut", True)):
         for crash in crashes(start, log, power):
             found = crash.files.get(name)
@@ -100,15 +106,27 @@ def explain_saving(start, log, name, data):
                 return _damage(start, log, name, event, crash, found)
     for crash in crashes(start, log, power=True):
         if crash.after == len(log) and crash.done and crash.files.get(name) != data:
-            late = "a power cut after write_whole has returned may bring back the old file"
-            return f"{late}: call {FOLDER_SYNC}.\n{plan(log)}"
+            left = "bring back the old file" if name in start else f"leave no file {name}"
+            too = "" if name in start else ", where there was none before, too"
+            return f"a power cut after write_whole has returned may {left}: call {FOLDER_SYNC}{too}.\n{plan(log)}"
         for other in start.keys() - {name}:
             if crash.files.get(other) != start[other]:
                 return f"{other}, another file in the folder, does not survive: leave it alone.\n{plan(log)}"
     spare = at_end.keys() - start.keys() - {name}
     if spare:
-        return f"{spare.pop()} is left over at the end: rename it, so that nothing stays behind.\n{plan(log)}"
+        other = min(spare)
+        renamed = name in [new for kind, *rest in log if kind == "rename" for new in rest[1:]]
+        what = "do not write it, or remove it" if renamed else "rename it, so that nothing stays behind"
+        return f"{other} is left over at the end: {what}.\n{plan(log)}"
     return None
+
+
+def _in_pieces(log, data, left) -> bool:
+    """Was `data` written in several pieces, one after the other, under the same name, and is the last what is left?"""
+    written = {}  # {name: pieces}
+    for _, name, piece in (step for step in log if step[0] == "write"):
+        written.setdefault(name, []).append(piece)
+    return any(pieces[-1] == left and b"".join(pieces) == data for pieces in written.values())
 
 
 def _at_end(start, log):

@@ -10,6 +10,7 @@ import numpy as np
 
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe, listed
+from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
 
 GOAL = 0.26  # nats below the given settings' loss
 FEW, USUAL = 128, (1.5e-3, 1e-2)  # steps; learning rates between which another of them is not tried first
@@ -50,10 +51,11 @@ def refused(settings, ranges, given) -> str | None:
     return None
 
 
-def judge_run(loss, losses, given_loss, given, chosen, train):
+def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
     """Raise WrongAnswer, which says why, if the loss of a run is not GOAL nats below given_loss.
 
     losses: of its training. given, chosen: settings. train(*settings) makes another run, for the reason.
+    runs: those of the learner's function, as `noted` gives them.
     """
     if loss < given_loss - GOAL:
         return
@@ -63,7 +65,8 @@ def judge_run(loss, losses, given_loss, given, chosen, train):
         reached += f" with {_valued(others, chosen)}, and the given settings reach {given_loss:.3f}"
     else:
         reached = f"you returned the given settings, {_valued(RATE_AND_BATCH, given)}: they reach {reached}"
-    why = _of_losses(loss, losses, given_loss, given, chosen) or _of_other_runs(loss, given, chosen, train)
+    why = not_the_least(runs, chosen.values(), "loss")
+    why = why or _of_losses(loss, losses, given_loss, given, chosen) or _of_other_runs(loss, given, chosen, train)
     raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
 
 

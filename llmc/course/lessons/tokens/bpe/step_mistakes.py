@@ -50,6 +50,8 @@ def wrong_choices() -> dict:
         ),
         "pairs that overlap were skipped: a a a holds the pair aa twice": _not_overlapping,
         "behind a pair of two equal tokens the next pair was skipped: b b a holds the pair ba, too": _past_equal_ones,
+        "a pair was looked for in the bytes of the joined word, where tokens have no borders: compare neighbouring "
+        "tokens": _in_the_text,
         "a pair that occurs twice in a word was counted once there": _once_a_word,
         "the last pair of each word was not counted: a word of n tokens has n - 1 pairs": (
             lambda words, counts: most_frequent(_counted(words, counts, slice(None, -1)))
@@ -167,6 +169,13 @@ def _not_overlapping(words, counts):
             pairs[pair] += count
             last = (i, pair)
     return most_frequent(pairs)
+
+
+def _in_the_text(words, counts):
+    """As bytes.count counts: also where the bytes are parts of other tokens, and no two places that overlap."""
+    texts = [b"".join(word) for word in words]
+    times = lambda pair: sum(text.count(pair) * n for text, n in zip(texts, counts))  # noqa: E731
+    return most_frequent({pair: times(pair) for pair in count_pairs(words, counts)})
 
 
 def _every_second(words, counts):
