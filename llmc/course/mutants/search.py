@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -35,6 +36,7 @@ LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is n
 )
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
+ORDINALS = ("first", "second", "third", "fourth")  # of lines that are alike
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
@@ -96,8 +98,13 @@ def placed(words, lines, tree) -> str:
     now = ast.unparse(tree)
     if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
         return words
-    line = next((mine for mine, new in zip(lines, now.splitlines()) if mine != new), "").strip()
-    return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
+    pairs = zip_longest(lines, now.splitlines())
+    at, line = next(((k, old.strip()) for k, (old, new) in enumerate(pairs) if old and old != new), (0, ""))
+    alike = [k for k, each in enumerate(lines) if each.strip() == line]
+    which = f", the {ORDINALS[alike.index(at)]} of {len(alike)} such lines" if 1 < len(alike) <= len(ORDINALS) else ""
+    if shortened(line) in words:
+        return words + which if shortened(piece) == shortened(line) else words
+    return f"{words}, in the line {shortened(line)}{which}" if line else words
 
 
 def with_copies(tree, more):
