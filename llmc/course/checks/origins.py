@@ -31,15 +31,31 @@ def why_nan(answer, replay, k) -> str | None:
     if not of_nan:
         how = "a logarithm of 0" if LOGARITHM.match(_bare(made)) else "it overflows, or divides by 0"
         return f"`{_bare(made)}` is infinite, though what goes into it is finite: {how}."
-    infinite = next((part for part in made.made_of if part.infinite), None)
+    first = _infinite_at_the_first_nan(trace.outputs[k])
+    infinite = next((part for has in (first, _is_infinite) for part in made.made_of if has(part)), None)
     if infinite is None:
         return (
             f"`{_bare(made)}` is NaN, though what goes into it is finite: 0 / 0, or a root or logarithm of a negative?"
         )
-    source = trace.origin(infinite, lambda step: step.infinite)
+    source = trace.origin(infinite, first if first(infinite) else _is_infinite)
     if not _says_something(source) or any(part.infinite for part in source.made_of):
         return f"`{_bare(made)}` makes NaN of an infinity: {_of_infinity(made)}."
     return f"`{_bare(source)}` becomes infinite, and `{_bare(made)}` makes NaN of that: {_of_infinity(made)}."
+
+
+def _is_infinite(step) -> bool:
+    return step.infinite
+
+
+def _infinite_at_the_first_nan(output):
+    """A function of a step: is it infinite where this array has its first NaN? A message shows that place."""
+    at = tuple(np.argwhere(np.isnan(output))[0])
+
+    def has(step):
+        alike = isinstance(step.value, np.ndarray) and step.value.shape == np.shape(output)
+        return step.infinite and (not alike or bool(np.isinf(step.value[at])))
+
+    return has
 
 
 def why_wide(answer, replay, k) -> str | None:
