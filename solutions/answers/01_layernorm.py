@@ -750,7 +750,7 @@ def recompute_still_uses_x(dout, out, w, b, rstd):
     return _from_norm(norm, dout, w, rstd)
 
 
-@wrong("layernorm_backward_recompute", says='dnorm is dout times w.\n→ Where to look: lesson 01, section "3.6')
+@wrong("layernorm_backward_recompute", says='w.\n→ Where to look: lesson 01, section "3.6 · The two means fall out"')
 def recompute_divides_dout_by_w(dout, out, w, b, rstd):
     norm, dnorm = (out - b) / w, dout / w
     db = np.einsum("btc->c", dout)
