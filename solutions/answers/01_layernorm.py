@@ -379,7 +379,7 @@ def backward_averages_parameters(dout, x, w, mean, rstd):
     return dx, (dout * norm).mean((0, 1)), dout.mean((0, 1))
 
 
-@wrong("layernorm_backward", says="db has shape (5, 7), expected (7,). It still has one value for every position")
+@wrong("layernorm_backward", says="expected (7,). It still has one value for each index of axis 0: sum over it.")
 def backward_sums_over_the_batch_only(dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]
     dnorm = dout * w
@@ -483,7 +483,7 @@ def backward_sums_dw_over_the_channels(dout, x, w, mean, rstd):
     return dx, (dout * norm).sum(axis=-1), dout.sum((0, 1))
 
 
-@wrong("layernorm_backward", says="both components divided by √C, not by C")
+@wrong("layernorm_backward", says="divided by √C, not by C: what v has along u (1 or norm) is u · mean(v · u)")
 def backward_projects_by_the_length(dout, x, w, mean, rstd):
     def remove(v, u):
         """v without its component along u."""
@@ -601,7 +601,7 @@ def accumulate_does_not_sum(dx, dw, db, dout, x, w, mean, rstd):
     dx += _gradients(dout, x, w, mean, rstd)[0]
 
 
-@wrong("layernorm_backward_accumulate", says="dw is 2 times what it should be")
+@wrong("layernorm_backward_accumulate", says="what was added to dw is 2 times what it should be")
 def accumulate_adds_twice(dx, dw, db, dout, x, w, mean, rstd):
     gx, gw, gb = _gradients(dout, x, w, mean, rstd)
     dw += gw
@@ -621,7 +621,7 @@ def accumulate_two_mistakes(dx, dw, db, dout, x, w, mean, rstd):
     db += dout.sum((0, 1))
 
 
-@wrong("layernorm_backward_accumulate", says="dx was overwritten instead of accumulated")
+@wrong("layernorm_backward_accumulate", says="dx was overwritten instead of accumulated: compute in a new array")
 def accumulate_uses_dx_as_scratch(dx, dw, db, dout, x, w, mean, rstd):
     norm = (x - mean[..., None]) * rstd[..., None]
     db += dout.sum((0, 1))
@@ -706,9 +706,7 @@ def recompute_forgets_b(dout, out, w, b, rstd):
     return _from_norm(out / w, dout, w, rstd)
 
 
-@wrong(
-    "layernorm_backward_recompute", says="dw equals the reference with a factor w too many: is norm not divided by w"
-)
+@wrong("layernorm_backward_recompute", says="dw equals the reference with norm = out - b: not divided by w.")
 def recompute_forgets_w(dout, out, w, b, rstd):
     return _from_norm(out - b, dout, w, rstd)
 
@@ -752,7 +750,7 @@ def recompute_still_uses_x(dout, out, w, b, rstd):
     return _from_norm(norm, dout, w, rstd)
 
 
-@wrong("layernorm_backward_recompute", says="the reference with dnorm = dout / w")
+@wrong("layernorm_backward_recompute", says='w.\n→ Where to look: lesson 01, section "3.6 · The two means fall out"')
 def recompute_divides_dout_by_w(dout, out, w, b, rstd):
     norm, dnorm = (out - b) / w, dout / w
     db = np.einsum("btc->c", dout)
@@ -832,7 +830,7 @@ def fast_with_a_loop_over_rows(out, mean, rstd, x, w, b, eps=1e-5):
             out[i, t] = (row - mean[i, t]) * rstd[i, t] * w + b
 
 
-@wrong("fast_layernorm_forward", says="MB; with at most 3.1 MB, keeping up with the given one is enough")
+@wrong("fast_layernorm_forward", says="`x.astype(np.float64)` is float64, and so is what is computed from it")
 def fast_in_float64(out, mean, rstd, x, w, b, eps=1e-5):
     wide = x.astype(np.float64)
     m = wide.mean(-1, keepdims=True)
@@ -911,7 +909,7 @@ def fast_centres_x_itself(out, mean, rstd, x, w, b, eps=1e-5):
 _kept = {}
 
 
-@wrong("layernorm_forward", says="the right mean without the condition `x.shape not in _kept`")
+@wrong("layernorm_forward", says="for other numbers in `x`, your function is right in a first call, and wrong")
 def forward_keeps_means_by_shape(x, w, b, eps=1e-5):
     if x.shape not in _kept:
         _kept[x.shape] = x.mean(-1, keepdims=True), 1 / np.sqrt(x.var(-1, keepdims=True) + eps)
@@ -1055,7 +1053,7 @@ def forward_over_whole_sequences(x, w, b, eps=1e-5):
     return out, mean, rstd
 
 
-@wrong("layernorm_backward_recompute", says="or is dnorm in the place of dout?")
+@wrong("layernorm_backward_recompute", says="dw equals the reference with dnorm in place of dout: w does not")
 def recompute_uses_dnorm_twice(dout, out, w, b, rstd):
     norm = (out - b) / w
     dnorm = dout * w
@@ -1157,7 +1155,7 @@ def forward_in_arrays_of_float64(x, w, b, eps=1e-5):
     return out, mean, rstd
 
 
-@wrong("layernorm_forward", says="for such rows around 0, too: so not for lack of digits alone")
+@wrong("layernorm_forward", says="for such rows around 0, too: so not for lack of digits. What is new in this call")
 def forward_with_the_variance_of_40_channels(x, w, b, eps=1e-5):
     mean = x.mean(axis=-1)
     d = x - mean[..., None]

@@ -169,7 +169,7 @@ def one_hot_asks_the_tokens_for_v(tokens, V, dtype=np.float32):
     return np.eye(tokens.max() + 1, dtype=dtype)[tokens]
 
 
-@wrong("one_hot", says="O has shape (3, 11, 5), expected (B, T, V)")
+@wrong("one_hot", says="O has shape (3, 11, 5), expected (3, 5, 11). Its axes 1 and 2 are exchanged")
 def one_hot_with_axes_swapped(tokens, V, dtype=np.float32):
     return (tokens[:, None, :] == np.arange(V)[:, None]).astype(dtype)
 
@@ -291,7 +291,7 @@ def backward_with_fancy_plus_equals(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says='lesson 02, section "4.1 · Three steps that NumPy takes"')
+@wrong("encoder_backward", says='lesson 02, section "3.3 · The tokens"')
 def backward_assigns(dout, tokens, V, maxT):
     dwte = np.zeros((V, dout.shape[2]), dout.dtype)
     for b in range(dout.shape[0]):
@@ -671,7 +671,7 @@ def fast_overwrites_rows(dwte, dwpe, dout, tokens):
     dwte[found] = np.add.reduceat(dout.reshape(-1, C)[order], starts, axis=0)
 
 
-@wrong("fast_encoder_backward", says="the last run ends too early")
+@wrong("fast_encoder_backward", says="what was added to dwte equals the reference without the last row of the sorted")
 def fast_drops_the_last_run(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     dwpe[:T] += dout.sum(axis=0)
@@ -713,7 +713,7 @@ def backward_into_tables_that_it_keeps(dout, tokens, V, maxT):
     return tuple(table.astype(dout.dtype) for table in tables)
 
 
-@wrong("fast_encoder_backward", says="dwte has wrong values")
+@wrong("fast_encoder_backward", says="for other numbers in `tokens`, your function is right in a first call, and wrong")
 def fast_sorts_each_shape_once(dwte, dwpe, dout, tokens):
     order = _kept.setdefault(tokens.shape, np.argsort(tokens.reshape(-1), kind="stable"))
     flat, rows = tokens.reshape(-1)[order], dout.reshape(tokens.size, -1)[order]
@@ -788,7 +788,7 @@ def fast_with_runs_that_begin_one_too_early(dwte, dwpe, dout, tokens):
 _orders = {}
 
 
-@wrong("fast_encoder_backward", says="gives the right dwte without the condition `(B, T) not in _orders`")
+@wrong("fast_encoder_backward", says="for other numbers in `tokens`, your function is right in a first call, and wrong")
 def fast_with_an_order_kept_by_shape(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     if (B, T) not in _orders:
@@ -860,7 +860,7 @@ def backward_loses_the_last_run(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@wrong("encoder_backward", says="with float64 in place of float32 in `dwpe = np.zeros((maxT, C), np.float32)`")
+@wrong("encoder_backward", says="with `dout.dtype` in place of `np.float32` in `dwpe = np.zeros((maxT, C)")
 def backward_in_float32(dout, tokens, V, maxT):
     B, T, C = dout.shape
     dwte = np.zeros((V, C), np.float32)

@@ -54,7 +54,7 @@ def forward_forgets_b(x, w, b):
     return x @ w.T
 
 
-@wrong("matmul_forward", says="truth value of an array with more than one element is ambiguous")
+@wrong("matmul_forward", says="neither true nor false: `b is not None` asks whether there is one.")
 def forward_asks_if_b(x, w, b):
     out = x @ w.T
     if b:
@@ -67,7 +67,7 @@ def forward_forgets_none(x, w, b):
     return x @ w.T + b
 
 
-@wrong("matmul_forward", says="mismatch in its core dimension")
+@wrong("matmul_forward", says="as long as the second-to-last of b: is a transpose missing")
 def forward_without_transpose(x, w, b):
     out = x @ w
     return out if b is None else out + b
@@ -214,13 +214,13 @@ def backward_sums_rows_where_they_fit(dout, x, w):
     return dx, dw, d.sum(axis=1) if d.shape[0] == d.shape[1] else d.sum(axis=0)
 
 
-@wrong("matmul_backward", says="db has shape (3, 6), expected (6,). It still has one value for every position")
+@wrong("matmul_backward", says="expected (6,). It still has one value for each index of axis 0: sum over it.")
 def backward_sums_over_the_batch_only(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
     return dx, dw, dout.sum(axis=0)
 
 
-@wrong("matmul_backward", says="dw has shape (4, 6, 6), expected (6, 6). It still has one value for every position")
+@wrong("matmul_backward", says="expected (6, 6). It still has one value for each index of axis 0: sum over it.")
 def backward_one_dw_per_sequence(dout, x, w):
     dx, dw, db = _gradients(dout, x, w)
     return dx, dout.swapaxes(-1, -2) @ x, db
@@ -416,7 +416,7 @@ def accumulate_forgets_none(dx, dw, db, dout, x, w):
     db += gb
 
 
-@wrong("matmul_backward_accumulate", says="truth value of an array with more than one element is ambiguous")
+@wrong("matmul_backward_accumulate", says="neither true nor false: `dx is not None` asks whether there is one.")
 def accumulate_asks_if_dx(dx, dw, db, dout, x, w):
     gx, gw, gb = _gradients(dout, x, w)
     if dx:
@@ -426,7 +426,7 @@ def accumulate_asks_if_dx(dx, dw, db, dout, x, w):
         db += gb
 
 
-@wrong("matmul_backward_accumulate", says="db equals the sum of all of dout, in every entry")
+@wrong("matmul_backward_accumulate", says="what was added to db equals the sum of all of dout, in every entry")
 def accumulate_adds_one_number(dx, dw, db, dout, x, w):
     gx, gw, gb = _gradients(dout, x, w)
     if dx is not None:
@@ -456,7 +456,7 @@ def accumulate_transposes_where_it_fits(dx, dw, db, dout, x, w):
         db += gb
 
 
-@wrong("matmul_backward_accumulate", says="dw is 2 times what it should be")
+@wrong("matmul_backward_accumulate", says="without the line `dw += gw`, the first of 2 such lines.")
 def accumulate_adds_twice(dx, dw, db, dout, x, w):
     gx, gw, gb = _gradients(dout, x, w)
     if dx is not None:
@@ -768,7 +768,7 @@ def fast_adds_b_with_each_block(out, x, w, b):
         out += np.einsum("ij,kj->ik", x[:, i : i + 256], w[:, i : i + 256]) + b
 
 
-@wrong("fast_matmul_forward", says="when its inputs are rounded to float16")
+@wrong("fast_matmul_forward", says="that our solution gives when `x` and `w` are rounded to float16")
 def fast_in_half_precision(out, x, w, b):
     half = x.astype(np.float16), w.astype(np.float16)
     out[...] = np.einsum("ni,oi->no", *half, dtype=np.float32) + b
@@ -906,7 +906,7 @@ def backward_with_twice_dw(dout, x, w):
     return dout @ w, 2 * (d.T @ rows), d.sum(axis=0)
 
 
-@wrong("matmul_backward", says="dw is 4 times what it should be, everywhere.")
+@wrong("matmul_backward", says="everywhere.\nYour function gives the right dw without the line `dw += d.T @ rows`.")
 def backward_with_dw_added_again(dout, x, w):
     d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
     dw = d.T @ rows

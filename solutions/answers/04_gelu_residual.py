@@ -123,7 +123,7 @@ def forward_widens(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-@wrong("gelu_forward", says="entries that are NaN or infinite")
+@wrong("gelu_forward", says="`np.exp(-u)` becomes infinite, and `(np.exp(u)")
 def forward_with_its_own_tanh(x):
     with np.errstate(all="ignore"):
         u = S * (x + 0.044715 * x**3)
@@ -536,7 +536,7 @@ def block_multiplies_the_roads(dx, dw1, dw2, dout, x, w1, w2):
     dw2 += d2
 
 
-@wrong("residual_block_backward", says="dw2 is 1/B [B = 3] times what it should be")
+@wrong("residual_block_backward", says="what was added to dw2 is 1/B [B = 3] times what it should be")
 def block_averages_over_the_batch(dx, dw1, dw2, dout, x, w1, w2):
     branch, d1, d2 = _block(dout, x, w1, w2)
     dx += dout + branch
@@ -671,7 +671,7 @@ def stream_stops_before_the_first_block(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed")
+@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed?")
 def stream_loops_upward_over_zeros(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -680,7 +680,7 @@ def stream_loops_upward_over_zeros(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed")
+@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed?")
 def stream_loops_upward_over_what_was_there(dout, x, w):
     d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
     d[-1] = dout
@@ -706,7 +706,7 @@ def stream_forgets_the_end(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="d has shape (5, 7), expected (5, 5, 7)")
+@wrong("residual_stream_backward", says="Axis 0 of what is expected is missing: what came belongs at index 0 of it.")
 def stream_returns_the_first_alone(dout, x, w):
     d = dout
     for k in reversed(range(len(w))):
@@ -810,13 +810,13 @@ def _late(x, out):
     _tanh_chain(x, out)
 
 
-@wrong("fast_gelu_forward", says="MB; with at most 3.1 MB, keeping up with the given one is enough")
+@wrong("fast_gelu_forward", says="`x.astype(np.float64)` is float64, and so is what is computed from it")
 def fast_in_float64(out, x):
     wide = x.astype(np.float64)
     out[...] = 0.5 * wide * (1 + np.tanh(S * (wide + 0.044715 * wide * wide * wide)))
 
 
-@wrong("fast_gelu_forward", says="the goal is at least 1.25 times as fast")
+@wrong("fast_gelu_forward", says="`x.astype(np.float64)` is float64, and so is what is computed from it")
 def fast_with_powers(out, x):
     _tanh_chain(x, out)
     out[...] = x * 0.5 * (1 + np.tanh(S * (x + 0.044715 * np.square(x.astype(np.float64)).astype(x.dtype) * x)))
@@ -879,7 +879,7 @@ def fast_in_one_line_with_a_power(out, x):
     out[...] = x / 2 * (np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)) + 1)
 
 
-@wrong("fast_gelu_forward", says="with `x * x * x` in its place it is ")
+@wrong("fast_gelu_forward", says="with `np.multiply(np.multiply(x, x, out=out), x, out=out)` in its place it is ")
 def fast_with_a_power_in_place(out, x):
     np.power(x, 3, out=out)
     out *= 0.044715
@@ -911,7 +911,7 @@ def in_place_by_a_sigmoid_that_overflows(dx, dout, x):
     dx[...] = dout * (gate + x * gate * (1 - gate) * scale * (1 + 3 * 0.044715 * x * x))
 
 
-@wrong("residual_stream_backward", says="d of 24 blocks")
+@wrong("residual_stream_backward", says="right d of 24 blocks with `-1` alone in place of `max(len(w) - 17, -1)`")
 def stream_of_sixteen_blocks_at_most(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -920,7 +920,7 @@ def stream_of_sixteen_blocks_at_most(dout, x, w):
     return d
 
 
-@wrong("fast_gelu_forward", says="out has wrong values")
+@wrong("fast_gelu_forward", says="for other numbers in `x`, your function is right in a first call, and wrong")
 def fast_keeps_its_tanh_by_shape(out, x):
     if x.shape not in _kept:
         _kept[x.shape] = np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
@@ -1115,7 +1115,7 @@ def stream_in_a_scratch_array(dout, x, w):
 
 @wrong(
     "residual_stream_backward",
-    says="d has the rounding of float32: your function gives the right d with float64 in place of float32 in `h = np",
+    says="d has the rounding of float32: your function gives the right d with `dout.dtype` in place of `'f4'` in `h",
 )
 def stream_through_short_numbers(dout, x, w):
     d = [dout]
@@ -1128,7 +1128,7 @@ def stream_through_short_numbers(dout, x, w):
 _short = np.half
 
 
-@wrong("gelu_forward", says="has the rounding of float16")
+@wrong("gelu_forward", says="has the rounding of float16: your function gives the right out with `x.dtype` in place")
 def forward_through_half_numbers(x):
     u = S * (x + 0.044715 * x**3)
     return 0.5 * x * (1 + np.tanh(u.astype(_short).astype(x.dtype)))

@@ -1329,7 +1329,7 @@ def fast_with_a_sum_that_starts_at_one(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="with float32 in place of float16 in")
+@wrong("fast_classifier", says="with `np.float32` in place of `np.float16` in")
 def fast_with_sums_in_half_precision(losses, logits, targets, dloss, V):
     z = logits[..., :V]
     picked = np.take_along_axis(z, targets[..., None], -1)[..., 0]

@@ -21,7 +21,7 @@ def off_by_one(case: Case):
         for here, there, word in ((first, last, "next"), (last, first, "previous")):
             got, wanted = case.got.take(here, axis), case.expected.take(there, axis)
             if got.size >= 3 and same(got, wanted) and not same(wanted, case.expected.take(here, axis)):
-                return f"{case.name} is off by one along axis {axis}: each index holds what belongs to the {word} one"
+                return f"{case.what} is off by one along axis {axis}: each index holds what belongs to the {word} one"
     return None
 
 
@@ -30,7 +30,7 @@ def other_order(case: Case):
     for axis in range(case.got.ndim):
         order = _order_of(np.moveaxis(case.got, axis, 0), np.moveaxis(case.expected, axis, 0))
         if order is not None:
-            return f"{case.name} is right, except for the order along axis {axis}: {_permutation(order)}"
+            return f"{case.what} is right, except for the order along axis {axis}: {_permutation(order)}"
     return None
 
 
@@ -99,21 +99,21 @@ def interleaved_heads(case: Case):
         heads = "NH" in case.sizes or len(shape) > 2 and _may_have_heads()
         if same(by_head.swapaxes(-1, -2).reshape(shape), case.got):
             if not heads:
-                return f"{case.name} has its last axis in the order ({hs}, {n}) instead of ({n}, {hs})"
-            return f"{case.name} has its channels in the order (hs, NH) instead of (NH, hs), with NH = {n}"
+                return f"{case.what} has its last axis in the order ({hs}, {n}) instead of ({n}, {hs})"
+            return f"{case.what} has its channels in the order (hs, NH) instead of (NH, hs), with NH = {n}"
         if len(shape) < 2:
             continue
         if not heads:
             if same(by_head.swapaxes(0, 1).reshape(shape), case.got):
-                return f"{case.name} is ({n}, {shape[0]}, {hs}) reshaped to {shape}: exchange its first two axes before"
+                return f"{case.what} is ({n}, {shape[0]}, {hs}) reshaped to {shape}: exchange its first two axes before"
             continue
         if same(by_head.swapaxes(-2, -3).reshape(shape), case.got):
             cause = "(NH, T, hs) was reshaped to (T, C): move the head axis behind T first"
-            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {cause}"
+            return f"{case.what} has its heads interleaved with its positions, with NH = {n}; {cause}"
         cut = case.expected.reshape(*shape[:-2], n, shape[-2], hs)  # (…, n, T, hs)
         if same(cut.swapaxes(-2, -3).reshape(shape), case.got):
             cause = "(T, C) was reshaped to (NH, T, hs): make it (T, NH, hs), then move the head axis"
-            return f"{case.name} has its heads interleaved with its positions, with NH = {n}; {cause}"
+            return f"{case.what} has its heads interleaved with its positions, with NH = {n}; {cause}"
     return None
 
 
@@ -124,7 +124,7 @@ def reordered_blocks(case: Case):
         got, expected = (np.moveaxis(array.reshape(blocks), -2, 0) for array in (case.got, case.expected))
         order = _order_of(got, expected)
         if order is not None:
-            return f"{case.name} has the {n} blocks of its last axis in another order: {_permutation(order)}"
+            return f"{case.what} has the {n} blocks of its last axis in another order: {_permutation(order)}"
     return None
 
 
@@ -133,7 +133,7 @@ def scattered(case: Case):
     got, expected = np.sort(case.got, axis=None), np.sort(case.expected, axis=None)
     moved = np.abs(case.got - case.expected).max() > 1e3 * np.abs(got - expected).max()  # else they are only inexact
     if 6 <= got.size <= MANY and _distinct(expected) and moved and np.allclose(got, expected, rtol=1e-6, atol=0):
-        said = f"{case.name} has the right numbers in the wrong places"
+        said = f"{case.what} has the right numbers in the wrong places"
         return f"{said}: look at reshape and transpose" if names("reshape", "transpose", "swapaxes", ".T") else said
     return None
 

@@ -97,7 +97,8 @@ def _learners_line(check, error, frame, line):
         lines.append("np.einsum keeps the axes that `...` stands for, it cannot sum over them: flatten them first.")
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
-            "In a @ b, the last axis of a must be as long as the second-to-last axis of b: is one of them transposed?"
+            "In a @ b, the last axis of a must be as long as the second-to-last of b: "
+            "is a transpose missing, or one too many?"
         )
     if "read-only" in str(error):
         lines.append("An input was written to. Inputs must stay as they are: compute into a new array.")

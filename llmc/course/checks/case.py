@@ -22,6 +22,12 @@ class Case:
     rounding: float = 1e-9  # of the largest entry: errors that are smaller are none
     sizes: dict = field(default_factory=dict)  # names of lengths, {"C": 7, "B·T": 15}, to name a factor
     refused: np.ndarray | None = None  # bool: the entries that the check's own bounds call wrong, where they are known
+    bounds: tuple = (0.0, 0.0)  # the check's own, (rtol, atol)
+
+    @property
+    def what(self) -> str:
+        """What `got` is, in a sentence: the array, or what was added to it."""
+        return f"what was added to {self.name}" if self.adds else self.name
 
     @property
     def held(self):

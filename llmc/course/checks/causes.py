@@ -49,8 +49,11 @@ def found(got, expected, start) -> Found | None:
         return recognised(check.solution(), check.function, check.replays, got, expected, start, check.rehearsed)
 
 
-def inexact(got, expected, start) -> list[str]:
-    """Sentences about an error that is small, or grows along an input: which piece it comes from, where it begins."""
+def inexact(got, expected, start, bounds) -> list[str]:
+    """Sentences about an error that is small, or grows along an input: which piece it comes from, where it begins.
+
+    bounds: the check's own, (rtol, atol).
+    """
     check = looked_into()
     if check is None:
         return []
@@ -65,7 +68,7 @@ def inexact(got, expected, start) -> list[str]:
         return []
     right = solution.function(time.thread_time() + solution.seconds)
     with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), learners_names():
-        return said_of_curve(check.function, right, *last)
+        return said_of_curve(check.function, right, *last, bounds)
 
 
 def replay_like(got):
@@ -285,6 +288,8 @@ def kept(name, got, expected, start) -> str | None:
     changed = not grown and kept_between(check.solution(), check.replays, got, expected, start)
     if changed:
         return f"{name} has the values that our solution gives {changed}"
+    if last and not grown and (first := check.right_at_first(last)):
+        return first
     with learners_names():
         again = grown or remembered(check.function, check.replays, got)
         if not again and _right_when_new(check, got, expected + start):

@@ -34,6 +34,7 @@ from llmc.course.checks.signatures import (
     overwritten,
     partly_written,
 )
+from llmc.course.checks.stale import COMPUTED
 from llmc.course.checks.sums import wrong_sum
 from llmc.course.checks.weights import as_a_sum
 from llmc.course.mutants.picked import close
@@ -98,7 +99,7 @@ def compare(
         return
     held = before if added_to is None else start
     rounding = ROUNDING.get(expected.dtype.name, ROUNDING["float64"])
-    case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {}, wrong)
+    case = Case(name, got64 - start, expected64, held, added_to is not None, rounding, sizes or {}, wrong, (rtol, atol))
     where, sentence = known_mistake(case, known or {}, got)
     thrown = written.thrown_away(name, got, target.astype(expected.dtype))
     looked = thrown if thrown or sentence or not evidence.is_explaining() else _looked_into(case, why, parts)
@@ -112,7 +113,8 @@ def compare(
         where, lines = where or look, _not_finite(case, np.asarray(got), start, sentence, new)
     else:
         lines = as_known(sentence) if sentence else _diagnosis(case, got, expected64, start, summed, new)
-        where = where or (None if any(COARSE in line for line in lines) else look)
+        elsewhere = any(words in line for line in lines for words in (COARSE, COMPUTED))  # not in the formula
+        where = where or (None if elsewhere else look)
     if measured and lines == [f"{name} has wrong values."]:
         lines += [stopped(told) for told in [measured()] if told]
     early = written.left_early(got)
@@ -232,7 +234,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     found = _change(got, expected, start)
 
     def inexact():
-        return [] if expected.ndim == 0 else causes.inexact(got, expected, start)
+        return [] if expected.ndim == 0 else causes.inexact(got, expected, start, case.bounds)
 
     piece = inexact() if found and found.ours and found.yours else []  # of which the two changes show only the place
     if any(words in line for line in piece for words in (COARSE, ENDS)):

@@ -13,6 +13,7 @@ import numpy as np
 
 from llmc.course.checks.evidence import largest_of
 from llmc.course.mutants.learners import learners
+from llmc.course.mutants.picked import close
 from llmc.course.mutants.places import places
 from llmc.course.mutants.replay import arrays_in
 from llmc.course.mutants.traced import Trace
@@ -22,7 +23,10 @@ ENOUGH = 4096  # numbers of an array: with fewer, what Python does takes the tim
 TURNS = 5  # of a call: other programs lengthen some of them
 MOST = 0.5  # of the time: what takes less may be what any answer needs
 CLEARLY = 1.5  # times as fast: a change worth telling
-POWERS = {3: "{0} * {0} * {0}", 4: "{0} * {0} * {0} * {0}"}
+POWERS = {  # as a value, and as one that is written into an array
+    3: ("{0} * {0} * {0}", "np.multiply(np.multiply({0}, {0}, out={1}), {0}, out={1})"),
+    4: ("{0} * {0} * {0} * {0}", "np.square(np.square({0}, out={1}), out={1})"),
+}
 COMPUTES = (ast.BinOp, ast.UnaryOp, ast.Call, ast.AugAssign)
 
 
@@ -70,31 +74,59 @@ def where_the_time_goes(exercise, function, large) -> tuple:
         return f"{text}{wide} takes {spent[text] / total:.0%} of its time", _as_products(answer, large, text, total)
 
 
+def first_wide(exercise, function, large) -> str | None:
+    """A sentence about what makes the first float64 array that is as large as an input, where no input is float64.
+
+    None without one. Arguments as those of `where_the_time_goes`.
+    """
+    given = arrays_in((large.arguments, large.options)) if large else []
+    named = getattr(function, "__name__", None) == exercise and not _compiled(function)
+    if not (large and named) or any(array.dtype == np.float64 for array in given):
+        return None
+    with learners_names(), redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer = learners(function)
+        trace = answer and Trace.of(answer, large)
+    computed = [step for step in trace.steps if issubclass(step.kind, COMPUTES) and step.wide] if trace else []
+    text = next((step.text for step in computed if np.size(step.value) >= largest_of(large)), None)
+    return f"{text} is float64, and so is what is computed from it, twice as large: stay in float32." if text else None
+
+
 def _as_products(answer, replay, text, total) -> str | None:
-    """What is gained with `x * x * x` in place of an expression `x ** 3`; None if it is little or nothing."""
+    """What is gained with `x * x * x` in place of an expression `x ** 3`; None if it is little, or another result."""
     tree, product = copy.deepcopy(answer.tree), None
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for place in places(function):
-            if f"`{ast.unparse(place.node)}`" == text and (base := _power(place.node)):
-                product = POWERS[base[1]].format(base[0])
+            if f"`{ast.unparse(place.node)}`" == text and (product := _product(place.node)):
                 place.hang(ast.copy_location(ast.parse(product, mode="eval").body, place.node))
     if not product:
         return None
-    spent, _ = _least(replace(answer, tree=ast.fix_missing_locations(tree)), replay)
-    gained = total / sum(spent.values()) if spent else 0.0
+    spent, run = _least(replace(answer, tree=ast.fix_missing_locations(tree)), replay)
+    gained = total / sum(spent.values()) if spent and _alike(run.outputs, replay.outputs) else 0.0
     return f"with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
 
 
-def _power(node):
-    """(x, 3) of `x ** 3` and `np.power(x, 3)`; None of anything else."""
+def _product(node) -> str | None:
+    """`x * x * x` for `x ** 3` and `np.power(x, 3)`, also where that has out=; None for anything else."""
+    out = None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
         base, exponent = node.left, node.right
     elif isinstance(node, ast.Call) and ast.unparse(node.func) == "np.power" and len(node.args) == 2:
         base, exponent = node.args
+        out = next((ast.unparse(keyword.value) for keyword in node.keywords), None)
+        if [keyword.arg for keyword in node.keywords] not in ([], ["out"]):
+            return None
     else:
         return None
     number = getattr(exponent, "value", None)
-    return (base.id, int(number)) if isinstance(base, ast.Name) and number in POWERS else None
+    known = isinstance(base, ast.Name) and number in POWERS
+    return POWERS[number][out is not None].format(base.id, out) if known else None
+
+
+def _alike(one, other) -> bool:
+    """Are the outputs of two calls the same but for rounding? In `np.power(x, 3, out=x)`, x is lost on the way."""
+    pairs = list(zip(one, other))
+    return all(np.shape(a) == np.shape(b) and close(a, b, b, "float32") for a, b in pairs)
 
 
 def _least(answer, replay):

@@ -22,9 +22,11 @@ RUNS = 6  # straight lines that a table has at least
 MOST = 0.9  # of the grid: where more is wrong, it is not wrong only there
 PARTS = 4  # stretches of the grid that are listed; more of them have no simple reason
 ROUNDING = {"float64": 1e-9, "float32": 1e-6}  # errors that are no larger, relative to the right value or 1, are none
+ROUGH = 1e-4  # relative: a check that allows more looks at the formula first, and is exact later
 NEAR = 0.05  # of the right value, or of 1: an approximation comes nearer than that
 TRANSCENDENTAL = {"tanh", "exp", "erf", "log", "log1p", "expm1", "sin", "cos", "exp2"}
-COARSE = "what it has in its place is an approximation, and too coarse. The formula around it is not what is wrong"
+COARSE = "too coarse"
+INSTEAD = f"what it has in its place is an approximation, and {COARSE}. The formula around it is not what is wrong"
 ENDS = "a table that ends there, or a limit. np.interp, for one, repeats the last entry outside of its table"
 BENT = 2e-6  # of the largest value: less is no kink between straight lines
 
@@ -39,6 +41,7 @@ class Curve:
     right: np.ndarray
     rounding: float
     ask: Callable  # (got, right) at other x
+    bounds: tuple = (0.0, 0.0)  # the check's own, (rtol, atol)
 
     @property
     def straight(self) -> bool:
@@ -48,24 +51,27 @@ class Curve:
     @property
     def wrong(self):
         """(n,) where?"""
-        return ~(np.abs(self.got - self.right) <= self.rounding * np.maximum(1, np.abs(self.right)))
+        size, (rtol, atol) = np.abs(self.right), self.bounds
+        allowed = self.rounding * np.maximum(1, size)
+        return ~(np.abs(self.got - self.right) <= np.maximum(allowed, atol + rtol * size if rtol <= ROUGH else 0))
 
 
-def said_of_curve(function, solution, replay, k) -> list[str]:
+def said_of_curve(function, solution, replay, k, bounds=(0.0, 0.0)) -> list[str]:
     """Sentences about a wrong output k of a call; [] if it is no function of single numbers, or nothing shows.
 
-    function, solution: the learner's and ours. replay: the call.
+    function, solution: the learner's and ours. replay: the call. bounds: the check's, (rtol, atol).
     """
     found = [_curve(function, solution, replay, k, argument, _grid()) for argument in _inputs(replay, function)]
     for curve in sorted(filter(None, found), key=lambda curve: curve.straight):
+        curve.bounds = bounds
         if curve.wrong.any():
-            coarse = _coarse(curve, function, solution)
-            said = _table(curve) or _stretches(curve)
-            return [*filter(None, [said, coarse or _stays(curve)])]
+            table = _table(curve)
+            coarse = _coarse(curve, function, solution, table)
+            return [*filter(None, [table or _stretches(curve), coarse or _stays(curve)])]
     return []
 
 
-def _coarse(curve, function, solution) -> str | None:
+def _coarse(curve, function, solution, table) -> str | None:
     """A sentence if the learner's function is near the right one everywhere, and has no such function as `tanh`."""
     error = np.abs(curve.got - curve.right)
     lacks = sorted(_called(solution) & TRANSCENDENTAL) if not _called(function) & TRANSCENDENTAL else []
@@ -73,7 +79,8 @@ def _coarse(curve, function, solution) -> str | None:
         return None
     worst = int(error.argmax())
     most = f"{error[worst]:.2g}, at {curve.name} = {curve.x[worst]:.3g}"
-    return f"It is near everywhere, and has no `{lacks[0]}`: {COARSE}. Its largest error is {most}."
+    why = f", but such a table is {COARSE}" if table else f", and has no `{lacks[0]}`: {INSTEAD}"
+    return f"It is near everywhere{why}. Its largest error is {most}."
 
 
 def _called(function) -> set:
@@ -170,7 +177,8 @@ def _apart(got, scale) -> float | None:
     apart = np.diff(kinks)
     if bends.mean() > 0.6 or len(kinks) < RUNS or np.percentile(apart, 75) > 1.5 * np.median(apart) + 1:
         return None
-    return (kinks[-1] - kinks[0]) / (len(kinks) - 1) if np.ptp(apart) <= 2 else np.median(apart)
+    usual = np.abs(apart - np.median(apart)) <= 1 + np.median(apart) / 2  # without those that lie on a line by chance
+    return apart[usual].mean()
 
 
 def _stretches(curve) -> str | None:

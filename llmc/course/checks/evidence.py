@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from llmc.course.checks.leftovers import after_large
-from llmc.course.checks.stale import stale
+from llmc.course.checks.stale import right_at_first, stale
 from llmc.course.mutants.learners import learners
 from llmc.course.mutants.replay import Replay, arrays_in, outputs_of
 from llmc.course.mutants.solution import Solution, solution_of
@@ -51,6 +51,11 @@ class Evidence:
     def stale_in(self, replay) -> str | None:
         """A sentence if the learner's function keeps results by address or size, as this call shows; else None."""
         return self._with_solution(lambda ours: stale(self.function, ours, lambda: learners(self.function), replay))
+
+    def right_at_first(self, replay) -> str | None:
+        """A sentence if the learner's function is right in its first call, and no longer in its second; or None."""
+        answer = lambda: learners(self.function)  # noqa: E731
+        return self._with_solution(lambda ours: right_at_first(self.function, ours, answer, replay))
 
     def _leaves(self, replay) -> str | None:
         """A sentence if this call gives something else after one with very large numbers; else None."""

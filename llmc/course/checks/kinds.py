@@ -6,11 +6,14 @@ from itertools import permutations
 import numpy as np
 
 from llmc.course.checks import causes, evidence, text
+from llmc.course.checks.arrangement import names
+from llmc.course.checks.case import same
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.checks.sums import wrong_sum
 
 MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
 NEAR = 1e-2  # of the largest entry: numbers in another order are farther apart
+REDUCES = ("sum", "mean", "einsum", "dot", "@", "average", "max", "min")
 
 
 def same_kind(name, got, expected, summed):
@@ -57,11 +60,10 @@ def _shape_sentence(name, got, expected):
         return f"{sentence} {_other_order(got.shape, expected.shape) if in_order else _as_many(got, expected)}"
     lead = got.ndim - expected.ndim
     if lead > 0 and got.shape[lead:] == expected.shape:
-        axes = " and ".join(str(axis) for axis in range(lead))
-        return sentence + f" It still has one value for every position: sum over axis {axes} of it too (or average)."
+        return f"{sentence} {_not_reduced(got, expected, tuple(range(lead)))}"
     lacks = [k for k in range(expected.ndim) if got.shape == (*expected.shape[:k], *expected.shape[k + 1 :])]
     if lacks:
-        return f"{sentence} Axis {lacks[0]} of what is expected is missing: was a sum or a mean taken over it?"
+        return f"{sentence} {_missing(got, expected, lacks)}"
     return f"{sentence} {_axes_of_an_input(got.shape, expected.shape) or _counted(got.shape, expected.shape)}".rstrip()
 
 
@@ -77,6 +79,36 @@ def _as_many(got, expected) -> str:
             first = f"move its axes first, `.transpose({', '.join(map(str, axes))})`, then reshape"
             return f"The number of entries is right: {'reshape it back' if axes == as_it_is else first}."
     return "The number of entries is right, but a reshape alone does not make it right."
+
+
+def _not_reduced(got, expected, axes) -> str:
+    """What is left to be done with these axes in front: a sum or a mean, if one of them gives what is expected."""
+    over, them = ("axis ", "it") if len(axes) == 1 else ("axes ", "them")
+    has = f"It still has one value for each index of {over}{' and '.join(map(str, axes))}"
+    for word, advice in (("sum", "sum"), ("mean", "take the mean")):
+        if _alike(got, expected, word, axes):
+            return f"{has}: {advice} over {them}."
+    return f"{has}: is a sum or a mean over {them} missing?"
+
+
+def _missing(got, expected, axes) -> str:
+    """What became of the axis that `got` lacks, one of these, as far as its numbers show that."""
+    for axis in axes:
+        missing = f"Axis {axis} of what is expected is missing"
+        for k in range(expected.shape[axis]):
+            if _alike(expected, got, "take", k, axis):
+                return f"{missing}: what came belongs at index {k} of it."
+        for word in ("sum", "mean"):
+            if _alike(expected, got, word, axis):
+                return f"{missing}: what came is the {word} over it."
+    missing = f"Axis {' or '.join(map(str, axes))} of what is expected is missing"
+    return f"{missing}: was a sum or a mean taken over it?" if names(*REDUCES) else f"{missing}."
+
+
+def _alike(large, small, method, *arguments) -> bool:
+    """Is large.method(*arguments) small, but for rounding?"""
+    numbers = large.size and all(array.dtype.kind in "fiu" for array in (large, small))
+    return bool(numbers) and same(getattr(large, method)(*arguments), small)
 
 
 def _other_order(shape, wanted) -> str:

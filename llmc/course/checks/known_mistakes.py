@@ -1,5 +1,7 @@
 """Is a wrong array what one of the lesson's known mistakes gives? Then the message names that one."""
 
+import re
+
 import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
@@ -11,6 +13,7 @@ UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
 ALONE = {"float32": 1e-5}  # of a single number, which many formulas nearly give
 ALONE_WIDE = 5e-7  # of one in float64
+OF_ALL = re.compile(r"\bheld\b|overwritten instead")  # in a sentence on all of an array, not on what was added
 
 
 def known_mistake(case, known, got):
@@ -38,7 +41,8 @@ def known_mistake(case, known, got):
     against = second_draw.contradicted(case.name, equal, known) if equal and evidence.is_explaining() else ()
     equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
     if equal:
-        what = f"what was added to {case.name}" if case.adds and not evidence.of_arrays() else case.name
+        whole = evidence.of_arrays() and any(OF_ALL.search(sentence) for sentence in equal)
+        what = case.name if whole else case.what
         return next(iter(equal.values())), f"{what} equals {_either(list(equal))}"
     alike = [s for s, (_, array) in made.items() if not_finite_alike(case.got, array, case.expected)]
     return (made[alike[0]][0], f"{case.name} equals {alike[0]}") if len(alike) == 1 else (None, None)

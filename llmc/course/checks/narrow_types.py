@@ -30,8 +30,22 @@ def rounded_by_type(name, answer, replay, k, target) -> str | None:
         shown = [next(alone, None)] if len(by_line) > 1 else []
         shown = [quoted(line) for line in (shown if any(shown) else by_line) if line is not None]
         where = f" in {' and '.join(shown)}" if 0 < len(shown) <= MOST else ""
-        right = f"your function gives the right {name.removeprefix('the ')} with {wide} in place of {narrow}{where}"
+        old = [*dict.fromkeys(ast.unparse(place.node) for place in found)]
+        own = {id(node) for node in ast.walk(answer.tree.body[-1])}  # and not of a helper, which has other arguments
+        fits = all(id(place.node) in own and place.field != "func" for place in found)  # not np.float32(0)
+        new = _dtype_of_an_input(answer, replay, wide) if fits else None
+        types = f"`{new or f'np.{wide}'}` in place of `{old[0]}`" if len(old) == 1 else f"{wide} in place of {narrow}"
+        right = f"your function gives the right {name.removeprefix('the ')} with {types}{where}"
         return f"{name} has the rounding of {narrow}: {right}"
+    return None
+
+
+def _dtype_of_an_input(answer, replay, wide) -> str | None:
+    """ "dout.dtype", of the first input that is an array of the wide type; None without one."""
+    names = [each.arg for each in answer.tree.body[-1].args.args]
+    for k, (name, value) in enumerate(zip(names, replay.arguments)):
+        if getattr(value, "dtype", None) == wide and not any(replay.buffers[k : k + 1]):
+            return f"{name}.dtype"
     return None
 
 

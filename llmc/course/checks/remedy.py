@@ -199,7 +199,9 @@ class _Search:
                     if all(self._passes(seed) for seed in SEEDS):
                         return True
                     array = name.split(" for ")[0]
-                    return False if self.refusal.startswith((f"{array} ", f"the {array} ", "right, but")) else None
+                    subjects = (array, f"the {array}", f"what was added to {array}")
+                    about_it = self.refusal.startswith(tuple(f"{each} " for each in subjects))
+                    return False if about_it or self.refusal.startswith("right, but") else None
         return None  # a constant, say, or two changes
 
     def _change(self, likely, alone, known, told) -> str | None:

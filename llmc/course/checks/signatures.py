@@ -20,6 +20,7 @@ from llmc.course.checks.arrangement import (
     scattered,
 )
 from llmc.course.checks.case import LIKE, Case, same
+from llmc.course.checks.text import computes_in
 
 FEW = 4  # entries; fewer of them may be alike by chance
 SMALL = (2, 3, 4)  # factors that a formula may have, and lengths
@@ -42,7 +43,10 @@ def never_written(case: Case):
 
 def overwritten(case: Case):
     if case.adds and same(case.held, case.expected):
-        return f"{case.name} was overwritten instead of accumulated: add to what the buffer holds, with +="
+        scratch = computes_in(evidence.learners_function(), case.name)
+        instead = f"compute in a new array, and add that to {case.name} once, at the end"
+        add = instead if scratch else "add to what the buffer holds, with +="
+        return f"{case.name} was overwritten instead of accumulated: {add}"
 
 
 def multiplied(case: Case):
@@ -106,7 +110,7 @@ def all_zero(case: Case):
 
 def sign_flipped(case: Case):
     if same(case.got, -case.expected):
-        return f"{case.name} has the wrong sign: got equals -1 times expected"
+        return f"{case.what} has the wrong sign" + ("" if case.adds else ": got equals -1 times expected")
 
 
 def _name_factor(factor: float, case: Case) -> str:
@@ -140,7 +144,7 @@ def constant_factor(case: Case):
     if abs(factor - 1.0) < 1e-2:  # nearly right: too few digits in a constant, or an eps, but not a factor in a formula
         return None
     if case.expected.size >= 3 and same(case.got, factor * case.expected):
-        return f"{case.name} is {_name_factor(factor, case)} times what it should be, everywhere"
+        return f"{case.what} is {_name_factor(factor, case)} times what it should be, everywhere"
 
 
 def power(case: Case):
@@ -164,7 +168,7 @@ def transposed(case: Case):
     for i, j in last + [(i, j) for i in axes for j in axes if i < j]:
         if case.got.shape[i] == case.got.shape[j] and same(case.got.swapaxes(i, j), case.expected):
             which = "its last two axes" if i < 0 else f"axes {i} and {j}"
-            return f"{case.name} is transposed: {which} are swapped"
+            return f"{case.what} is transposed: {which} are swapped"
     return None
 
 
@@ -181,13 +185,13 @@ def reshaped(case: Case):
         rows = int(np.prod(shape[:k]))
         if 1 < rows < numbers and same(case.got, case.expected.reshape(rows, -1).T.reshape(shape)):
             order = f"({rows}, {numbers // rows}) matrix"
-            said = f"{case.name} holds the right numbers in another order, that of its transposed {order}"
+            said = f"{case.what} holds the right numbers in another order, that of its transposed {order}"
             return f"{said}: {RESHAPE}" if names("reshape") else said
     for i, j in combinations(range(len(shape)), 2):
         other = case.expected.swapaxes(i, j)
         if 1 < shape[i] != shape[j] > 1 and same(case.got, other.reshape(shape)):
             laid_out = f"as if its axes {i} and {j} were swapped, {other.shape} in place of {shape}"
-            return f"{case.name} holds the right numbers in another order, laid out {laid_out}"
+            return f"{case.what} holds the right numbers in another order, laid out {laid_out}"
     return None
 
 
@@ -201,7 +205,7 @@ def along_an_axis(case: Case):
         made = change(case.expected, axis)
         shared = made.shape[axis] == 1 and np.sum(case.expected == made) > made.size  # a limit that many entries reach
         if not shared and same(case.got, np.zeros_like(case.expected) + made):
-            return f"{case.name} {words} axis {axis}"
+            return f"{case.what} {words} axis {axis}"
     return None
 
 

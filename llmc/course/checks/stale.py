@@ -4,7 +4,9 @@ A check makes new arrays for every call, and memory that was freed is used again
 then, and seems to be wrong for any other reason. Here it is called on one array whose numbers change in between.
 """
 
+import ast
 import copy
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -14,6 +16,8 @@ from llmc.course.mutants.replay import arrays_in, outputs_of
 
 CLEARLY = 1e-3  # of the largest right value: a smaller change of the right results shows nothing
 ORDINALS = "first", "second", "third"
+KEEPS = (dict, list, set)
+COMPUTED = "it keeps what it has computed for an array, by its address or its size, though its numbers change"
 
 
 def stale(function, solution, answer, replay) -> str | None:
@@ -30,12 +34,55 @@ def stale(function, solution, answer, replay) -> str | None:
                 same = _same_for_others(function, solution, replay, at)
                 program = answer() if same else None
                 if program and not _ignores(program, replay, at, same):
-                    return (
-                        f"your function gives {_named(same, replay)} again when other numbers are written into "
-                        f"`{name}`: it keeps what it has computed for an array, by its address or its size, though its "
-                        "numbers change"
+                    again = (
+                        f"your function gives {_named(same, replay)} again when other numbers are written into `{name}`"
                     )
+                    return f"{again}: {COMPUTED}"
     return None
+
+
+def right_at_first(function, solution, answer, replay) -> str | None:
+    """A sentence if the learner's function is right for other numbers in an array, but not after this call; or None.
+
+    What it keeps may be a part of its result, or an order of rows. Arguments as those of `stale`.
+    """
+    for at, (name, value) in enumerate(replay.named(function).items()):
+        array = isinstance(value, np.ndarray) and value.dtype.kind in "fiu" and value.size > 2
+        program = answer() if array and at < len(replay.arguments) and _given(replay, function, at) else None
+        if not (program and _may_keep(program)):
+            continue
+        with suppress(Exception):  # such a call stops
+            right, first = (_for_others(each, replay, at) for each in (solution, _forgetful(program)))
+            second = _for_others(_forgetful(program), replay, at, again=True)
+            if not any(map(far, right, first)) and any(map(far, right, second)):
+                told = f"for other numbers in `{name}`, your function is right in a first call, and wrong in a second"
+                return f"{told}: {COMPUTED}"
+    return None
+
+
+def _may_keep(answer) -> bool:
+    """Has it a place for results, in a global or in a default argument?"""
+    defaults = [each for node in ast.walk(answer.tree) if isinstance(node, ast.arguments) for each in node.defaults]
+    places = any(isinstance(each, ast.Dict | ast.List | ast.Set | ast.Call) for each in defaults)
+    return places or any(type(value) in KEEPS for value in answer.before.values())
+
+
+def _for_others(function, replay, at, again=False) -> list:
+    """What it gives for other numbers in this argument. again: after the call with the old numbers."""
+    arguments, options = copy.deepcopy((replay.arguments, replay.options))
+    if again:
+        function(*arguments, **options)
+        for array, before in zip(arguments, replay.arguments):
+            if isinstance(array, np.ndarray):
+                array[...] = before
+    arguments[at][...] = _other_numbers(arguments[at])
+    return outputs_of(function(*arguments, **options), _without(arguments, at), options)
+
+
+def _forgetful(answer):
+    """The learner's function without what its calls have left."""
+    forgot = {name: _empty(value) for name, value in answer.before.items()}
+    return replace(answer, before=forgot).function(time.thread_time() + answer.seconds)
 
 
 def _named(same, replay) -> str:
@@ -103,16 +150,14 @@ def _ignores(answer, replay, at, outputs) -> bool:
         arguments, options = copy.deepcopy((replay.arguments, replay.options))
         arguments[at][...] = numbers
         alive.append(arguments)
-        forgot = {name: _empty(value) for name, value in answer.before.items()}
-        returned = replace(answer, before=forgot).function(np.inf)(*arguments, **options)
-        results.append(outputs_of(returned, _without(arguments, at), options))
+        results.append(outputs_of(_forgetful(answer)(*arguments, **options), _without(arguments, at), options))
     one, other = results
     return any(np.array_equal(one[k], other[k], equal_nan=True) for k in outputs)
 
 
 def _empty(value):
     """What a function may keep results in, with nothing in it."""
-    return type(value)() if type(value) in (dict, list, set) else value
+    return type(value)() if type(value) in KEEPS else value
 
 
 def _without(arguments, at):
@@ -121,7 +166,8 @@ def _without(arguments, at):
 
 def _other_numbers(array):
     """Of nearly the same size, in other places."""
-    return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
+    turned = np.roll(array.ravel(), 1).reshape(array.shape)
+    return turned * array.dtype.type(0.75) if array.dtype.kind == "f" else turned
 
 
 def _is_a_float(array) -> bool:

@@ -185,6 +185,19 @@ def works_on_all_of(function, name) -> bool:
     return any(ast.unparse(target) in whole for target in lines)
 
 
+def computes_in(function, name) -> bool:
+    """Has its text a line that goes on with what it has written into `name`, as `name *= …` does?"""
+    tree = tree_of(function)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.AugAssign) and root_name(node.target) == name:
+            if not isinstance(node.op, ast.Add) or name in names_in(node.value):
+                return True
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            if root_name(node.targets[0]) == name and name in names_in(node.value):
+                return True
+    return False
+
+
 def asks_for_float64(function) -> str | None:
     """A sentence about the one piece of the text that asks for float64; None if none does, or several do."""
     tree = tree_of(function)

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from llmc.course.checks import evidence
-from llmc.course.checks.costly import where_the_time_goes
+from llmc.course.checks.costly import first_wide, where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
 from llmc.course.checks.python_loops import in_python, lines_run
@@ -82,8 +82,9 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
     else:
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
         turns = _many_lines(given, yours, speed) if times >= 1 else None
-        advice = _with_cost(small) if bar < times else f"{_lean_would_do(memory, lean)}{turns or _with_cost(look)}"
-        raise WrongAnswer(f"right, but it is {described}; {goal}. {advice}")
+        lean_too = _lean_would_do(memory, lean) if bar >= times else ""
+        advice = _with_cost(small) if bar < times else turns or _with_cost(_narrower(look, lean))
+        raise WrongAnswer(f"right, but it is {described}; {goal}. {lean_too}{advice}")
     return speed
 
 
@@ -95,6 +96,13 @@ def _many_lines(given, yours, speed) -> str | None:
     if mine < LINES or mine < MORE * (its := lines_run(given)):
         return None
     return f"One call runs {mine:,} lines of Python, and one of the given version {its:,}. {TURNS}"
+
+
+def _narrower(look, lean) -> str:
+    """What to look at first; before that, where arrays count, the expression that makes the first one of float64."""
+    check = evidence.looked_into() if lean is not None else None
+    wide = check and first_wide(check.exercise, evidence.learners_function(), check.largest)
+    return f"{wide} {look.replace('Look first', 'Then look', 1)}" if wide else look
 
 
 def _with_cost(look) -> str:

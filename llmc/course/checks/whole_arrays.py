@@ -23,7 +23,7 @@ def instead(error, code, variables) -> list[str]:
     variables: what the names of the line stand for.
     """
     if AMBIGUOUS in str(error):
-        found = [*_compared(_parsed(code))]
+        found = [*_compared(_parsed(code), variables)]
     elif any(words in str(error) for words in ONE_NUMBER):
         found = [*_converted(_parsed(code))]
     else:
@@ -56,7 +56,7 @@ def _parsed(code):
     return ()
 
 
-def _compared(nodes):
+def _compared(nodes, variables):
     """(sentence, expressions one of which is an array) for each of them that asks for the truth of something."""
     for node in nodes:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in LARGER and node.args[1:]:
@@ -72,10 +72,20 @@ def _compared(nodes):
             word, sign = SIGNS[type(node.op)]
             yield f"`{word}` wants one truth on either side: `(…) {sign} (…)` goes number by number.", node.values
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            yield "`not` wants one truth: `~(…)` goes number by number.", [node.operand]
+            there = _there(node.operand, variables, "is None")
+            yield there or "`not` wants one truth: `~(…)` goes number by number.", [node.operand]
         elif isinstance(node, ast.If | ast.IfExp):
-            told = f"`if` decides once for the whole array: `np.where({ast.unparse(node.test)}, …, …)` decides for each"
-            yield f"{told} number.", [node.test]
+            each = f"`np.where({ast.unparse(node.test)}, …, …)` decides for each number"
+            there = _there(node.test, variables, "is not None")
+            yield there or f"`if` decides once for the whole array: {each}.", [node.test]
+
+
+def _there(node, variables, asks) -> str | None:
+    """A sentence if the name of an array of numbers stands where a condition should: it may be None in other calls."""
+    array = variables.get(node.id) if isinstance(node, ast.Name) else None
+    if not isinstance(array, np.ndarray) or array.dtype == bool:
+        return None
+    return f"An array as a whole is neither true nor false: `{node.id} {asks}` asks whether there is one."
 
 
 def _converted(nodes):

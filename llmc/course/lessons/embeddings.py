@@ -3,14 +3,12 @@
 References return the dtype of the tables or of dout. Mistakes are {output: {words after "equals ": (array, where)}}.
 """
 
-import ast
 from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.evidence import learners_function
+from llmc.course.checks.arrangement import names
 from llmc.course.checks.no_race import no_race_in as no_race  # noqa: F401, for the check of the last exercise
-from llmc.course.checks.text import tree_of
 
 # where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
 PICTURE = 'lesson 02, section "1 · What it does, in one picture"'
@@ -221,21 +219,22 @@ def _wrong_dwte(dout, tokens, V, right):
     by_position = backward(dout.swapaxes(0, 1).reshape(dout.shape), tokens, len(right), 1 + tokens.shape[1]).dwte
     tokens_by_position = backward(dout, tokens.T.reshape(tokens.shape), len(right), 1 + tokens.shape[1]).dwte
     between = sum(_last(dout[:, t : t + 1], tokens[:, t : t + 1], V) for t in range(tokens.shape[1]))  # (V, C)
+    bug = BUG if names("+=") else TOKENS
     wrong = {
         "the last row of dout for each token: the other rows of a repeated token are lost": (
             _last(dout, tokens, V),
-            BUG,
+            bug,
         ),
-        "the first row of dout for each token: the other rows of a repeated token are lost": (first, BUG),
-        "the reference without the repeats inside a sequence: only the last of them is left": (in_a_sequence, BUG),
-        "the reference without the repeats inside a sequence: only the first of them is left": (sum(firsts), BUG),
+        "the first row of dout for each token: the other rows of a repeated token are lost": (first, TOKENS),
+        "the reference without the repeats inside a sequence: only the last of them is left": (in_a_sequence, bug),
+        "the reference without the repeats inside a sequence: only the first of them is left": (sum(firsts), TOKENS),
         "the reference with the first row of a token in its sequence in place of the rows of its repeats there": (
             sum(n * rows for n, rows in zip(often, firsts)),
             TOKENS,
         ),
         "the reference without the repeats at the same position of several sequences: only the last is left": (
             between,
-            BUG,
+            bug,
         ),
         "the reference with dout's rows matched to the wrong tokens: the rows go position by position, (T, B), the "
         "tokens sequence by sequence, (B, T)": (by_position, TOKENS),
@@ -274,7 +273,7 @@ def _wrong_dwte(dout, tokens, V, right):
             "the line that makes dwte",
         ),
     }
-    sorts = _sorts()
+    sorts = names("sort", "unique")
     if sorts:
         wrong["the reference without the last row of the sorted order: the last run ends too early"] = (cut, SORTING)
     if flat.max() < V - 1:
@@ -288,12 +287,6 @@ def _sums_of_runs(rows, found, starts, V):
     dwte, ends = np.zeros((V, rows.shape[1])), np.append(starts[1:], len(rows))  # (V, C), (distinct,)
     dwte[found] = [rows[start:end].sum(axis=0) for start, end in zip(starts, ends)]
     return dwte
-
-
-def _sorts() -> bool:
-    """Does the text of the learner's function sort anything? Where it is unknown, it may."""
-    tree = tree_of(learners_function())
-    return tree is None or any(word in ast.unparse(tree) for word in ("sort", "unique"))
 
 
 def _wrong_dwpe(dout, tokens, maxT, right):

@@ -54,8 +54,8 @@ def call(place):
     method = isinstance(function, ast.Attribute) and getattr(function.value, "id", "") not in ("np", "math", "numba")
     inner = function.value if method else next(iter(node.args), None)
     if name in LARGER and len(node.args) == 2 and not node.keywords:
-        for chosen in node.args:
-            yield 1, f"with {quoted(chosen)} alone in place of {quoted(node)}", chosen
+        for chosen in node.args:  # before what makes the other one lose: a term left out, say
+            yield 0, f"with {quoted(chosen)} alone in place of {quoted(node)}", chosen
     if name in ("gelu", "gelu_forward") and len(node.args) == 1:
         for words, text in GELUS:
             yield 1, f"with {words} in place of {quoted(node)}", filled(text, node.args[0])

@@ -11,6 +11,7 @@ import io
 import time
 import warnings
 from contextlib import redirect_stdout
+from operator import itemgetter
 
 import numpy as np
 
@@ -24,7 +25,7 @@ EARLIER = "of an earlier call: what does your function keep from one call to the
 NOTHING = "what your function keeps from one call to the next must start from nothing"
 BEFORE = f"plus those of the {{}}before: {NOTHING}"
 KEEPS = "your function keeps something from one call to the next"
-ROUNDED = "when its inputs are rounded to {}"
+ROUNDED = "when {} rounded to {}"
 
 
 def kept_between(solution, replays, got, expected, start=0.0) -> str | None:
@@ -61,14 +62,16 @@ class _Tries:
         self.names = list(inspect.signature(function).parameters)
 
     def words(self, got, target):
-        """Those of the first try with the learner's numbers, or None."""
+        """Those of the try that comes nearest to the learner's numbers, the first of several; or None."""
         error = np.abs(got - target).max()
         if got.size < FEW or not np.isfinite(error):
             return None
+        found = []  # (distance, words)
         for words, array in self._all(target):
-            if np.shape(array) == got.shape and np.abs(array - got).max() <= SHARE * error:
-                return words
-        return None
+            apart = np.abs(array - got).max() if np.shape(array) == got.shape else np.inf
+            if apart <= SHARE * error:
+                found.append((apart, words))
+        return min(found, key=itemgetter(0))[1] if found else None
 
     def _all(self, target):
         """(words, array) of every try that runs."""
@@ -85,7 +88,14 @@ class _Tries:
         for name, rounded in (("float16", _half), ("bfloat16", _brain)):
             for axes in (0, 2):  # all arrays, or those that are matrices
                 other = _rounded(self.failing, rounded, axes)
-                yield ROUNDED.format(name), None if other is None else self._run(other)
+                if other is not None:
+                    yield ROUNDED.format(self._rounded_names(other), name), self._run(other)
+
+    def _rounded_names(self, other) -> str:
+        """ "`x` and `w` are": the arguments that are others in this call than in the failing one."""
+        pairs = zip(self.names, other.arguments, self.failing.arguments)
+        *first, last = [f"`{name}`" for name, new, old in pairs if new is not old]
+        return f"{', '.join(first)} and {last} are" if first else f"{last} is"
 
     def _held(self, replay):
         """What the buffer of a call held before it."""
@@ -106,13 +116,13 @@ def _with(replay, k, value):
 
 
 def _rounded(replay, rounded, axes):
-    """The same call with its float32 arrays rounded that have at least so many axes; None if that changes nothing."""
+    """The same call with its float32 inputs rounded that have at least so many axes; None if that changes nothing."""
 
-    def changed(value):
+    def changed(k, value):
         narrow = isinstance(value, np.ndarray) and value.dtype == np.float32 and value.ndim >= axes
-        return rounded(value) if narrow else value
+        return rounded(value) if narrow and not any(replay.buffers[k : k + 1]) else value
 
-    arguments = tuple(map(changed, replay.arguments))
+    arguments = tuple(changed(k, value) for k, value in enumerate(replay.arguments))
     pairs = [(new, old) for new, old in zip(arguments, replay.arguments) if new is not old]
     return None if all(np.array_equal(new, old) for new, old in pairs) else Replay(arguments, replay.options)
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 
@@ -37,6 +38,7 @@ LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 CONSTANT_CALL = re.compile(r"(max|min)\((-?[\d.]+(?:, -?[\d.]+)+)\)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
+ORDINALS = ("first", "second", "third", "fourth")  # of lines that are alike
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
@@ -109,8 +111,13 @@ def placed(words, lines, tree) -> str:
         return words
     if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
         return words
-    line = old.strip()
-    return f"{words}, in the line {shortened(line)}" if line and shortened(line) not in words else words
+    pairs = zip_longest(lines, now.splitlines())
+    at, line = next(((k, old.strip()) for k, (old, new) in enumerate(pairs) if old and old != new), (0, ""))
+    alike = [k for k, each in enumerate(lines) if each.strip() == line]
+    which = f", the {ORDINALS[alike.index(at)]} of {len(alike)} such lines" if 1 < len(alike) <= len(ORDINALS) else ""
+    if shortened(line) in words:
+        return words + which if shortened(piece) == shortened(line) else words
+    return f"{words}, in the line {shortened(line)}{which}" if line else words
 
 
 def _with_a_constant(words, old, new) -> str:

@@ -17,11 +17,12 @@ def changed(function):
         for k, line in enumerate(lines):
             if is_tick(line) or _is_text(line) or isinstance(line, (ast.FunctionDef, ast.ClassDef)):
                 continue
-            for rank, words, new in _line(line):
-                yield rank, words, Place(block.owner, block.field, k, ()), new
             rest = lines[:k] + lines[k + 1 :]
             if not isinstance(line, (ast.Return, ast.Import, ast.ImportFrom)):
-                yield 1, f"without {named(line)}", block, rest or [ast.Pass()]
+                adds = isinstance(getattr(line, "op", None), ast.Add)  # = for += is right by chance if it adds twice
+                yield 0 if adds else 1, f"without {named(line)}", block, rest or [ast.Pass()]
+            for rank, words, new in _line(line):
+                yield rank, words, Place(block.owner, block.field, k, ()), new
             if k + 1 < len(lines) and _in_this_order(line, lines[k + 1]):
                 swapped = [*lines[:k], lines[k + 1], line, *lines[k + 2 :]]
                 words = f"with the lines {quoted(_head(line))} and {quoted(_head(lines[k + 1]))} in the other order"

@@ -38,8 +38,10 @@ def test_right_passes():
         ([1, 2], "should be a NumPy array, but is a list of 2"),
         (A[..., None], "left over from keepdims=True"),
         (A.T, "transposed"),
-        (A[None] * np.ones((2, 1, 1)), "sum over axis 0"),
-        (A.sum(0), "Axis 0 of what is expected is missing"),
+        (A[None] * np.ones((2, 1, 1)), "for each index of axis 0: take the mean over it."),
+        (A[None] * [[[3.0]], [[-2.0]]], "for each index of axis 0: sum over it."),
+        (A.sum(0), "Axis 0 of what is expected is missing: what came is the sum over it."),
+        (A[1], "Axis 0 of what is expected is missing: what came belongs at index 1 of it."),
         (A.astype(np.float32), "dtype float32, expected float64"),
         (np.where(A > 3, np.nan, A), "NaN or infinite"),
         (-A, "wrong sign"),
@@ -67,7 +69,10 @@ def test_buffers():
     before, gradient = RNG.normal(size=(3, 4)), A
     assert "overwritten instead of accumulated" in message(gradient, added_to=before)
     assert "never written" in message(before, added_to=before)
-    assert "2 times" in message(before + 2 * gradient, added_to=before)
+    assert "what was added to dx is 2 times" in message(before + 2 * gradient, added_to=before)
+    known = {"the square": gradient**2, "what dx held, doubled": before}
+    assert "what was added to dx equals the square." in message(before + gradient**2, added_to=before, known=known)
+    assert message(2 * before, added_to=before, known=known).startswith("dx equals what dx held, doubled.")
     assert "set to zero" in message(0 * before, added_to=before)
     assert "accumulated where it should be overwritten" in message(before + gradient, before=before)
     half = gradient.copy()

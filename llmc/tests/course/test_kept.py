@@ -73,7 +73,7 @@ def test_rounded_inputs(name):
         x, w, b = (array.astype(dtype).astype(np.float32) for array in (x, w, b))
         return np.einsum("ni,oi->no", x, w) + b
 
-    assert f"gives when its inputs are rounded to {name}" in said(function)
+    assert f"gives when `x`, `w` and `b` are rounded to {name}" in said(function)
 
 
 def test_an_unrelated_mistake_is_not_put_down_to_memory():

@@ -16,7 +16,8 @@ TANH = 'lesson 04, section "3.3 · The slope of tanh"'
 FORK = 'lesson 04, section "4.2 · The fork"'
 BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
-ORDER = "the order of your loop, and the blocks that it reads x and w of"
+ORDER = "the order of your loop"
+READS = "what block k reads: d[k + 1], x[k] and w[k]"
 LOOP = "your loop: it must go from k = N - 1 down to 0, both included"
 NEARLY = 1e-3  # of the largest number: what is only rounded is off by less
 
@@ -173,6 +174,8 @@ def loop_mistakes(got, expected) -> dict:
     if right[1:].all() and not right[0] and not _doubles(got):
         return {"the reference except for d[0]: the loop stops before k = 0": (got, LOOP)}
     if right[-2:].all() and not right[:-2].any():
-        text = "the reference at d[N - 1] and d[N] only: does a loop upward read each d[k + 1] before it is computed, "
-        return {text + "or does block k not take x[k] and w[k]?": (got, ORDER)}
+        at = "the reference at d[N - 1] and d[N] only"
+        if _doubles(got):
+            return {f"{at}: does block k take x[k], w[k] and d[k + 1]?": (got, READS)}
+        return {f"{at}: does a loop upward read each d[k + 1] before it is computed?": (got, ORDER)}
     return {}

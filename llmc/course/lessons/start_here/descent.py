@@ -12,15 +12,20 @@ from llmc.model import GPT2
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
 NO_MOVE = 1e-9  # of the largest weight: a learning rate that is only rounded to 0 moves nothing
 STILL = "w was never written: it still holds its old values"
+UNMOVED = "w is as it was after step {}: is the learning rate 0 there?"
 MOST = 6  # steps that a sentence lists
 ASKED = 0.02  # nats: the goal for 20 steps
 
 
 class Run(NamedTuple):
-    """losses: before each step and after the last, in nats. largest: size of the largest weight at the end."""
+    """losses: before each step and after the last, in nats. largest: size of the largest weight at the end.
+
+    rates: the learning rate of each step.
+    """
 
     losses: list[float]
     largest: float
+    rates: list[float]
 
 
 def page_model():
@@ -41,15 +46,17 @@ def page_model():
 def train_page(descend, steps=20) -> Run:
     """The page's model, trained by `steps` calls of descend(weights, gradient, step)."""
     model, tokens, targets = page_model()
-    losses = []
+    losses, rates = [], []
     with np.errstate(all="ignore"):  # too large a step ends in inf and nan: trying that out is part of the exercise
         for step in range(steps):
             model.zero_grad()
             losses.append(model.forward(tokens, targets, dloss=1.0))
             model.backward()
+            before, slopes = model.params_flat.copy(), model.grads_flat.copy()
             descend(model.params_flat, model.grads_flat, step)
+            rates.append(float(np.vdot(before - model.params_flat, slopes) / np.vdot(slopes, slopes)))
         losses.append(model.forward(tokens, targets))
-        return Run(losses, float(np.abs(model.params_flat).max()))
+        return Run(losses, float(np.abs(model.params_flat).max()), rates)
 
 
 def explain_run(run):
@@ -65,8 +72,7 @@ def explain_run(run):
         grown = f" The largest weight was 1 and is {run.largest:.3g} now." if run.largest > 10 else ""
         return (
             f"the loss ended at {end:.4f}, but by luck: after {after} it was {peak:.3g}, worse than knowing nothing "
-            f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley: take a smaller learning rate, at "
-            "least at first"
+            f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley: {_smaller(run)}"
         )
     if not end < ASKED:
         return (
@@ -74,6 +80,14 @@ def explain_run(run):
             f"below {ASKED}: take a larger learning rate"
         )
     return None
+
+
+def _smaller(run) -> str:
+    """What to do where the steps are too large: the first of them, or those at which the learning rate has grown."""
+    rates = run.rates[: run.losses.index(max(run.losses))]
+    if rates and rates[0] < 0.99 * max(rates):
+        return f"take a smaller learning rate. By then it had grown from {rates[0]:.3g} to {max(rates):.3g}"
+    return "take a smaller learning rate, at least at first"
 
 
 def descend_mistakes(w, dw) -> dict:
@@ -98,6 +112,8 @@ def explain_moves(moves):
     if all(np.array_equal(before, after) for _, before, after, _ in moves):
         last = moves[-1][2]
         why = written.renamed(last, False) or written.copied(True, "w")
+        if not why and written.unchanged(last, STILL) != STILL:  # what it writes is what was there
+            return 0, UNMOVED.format(listed(list(dict.fromkeys(str(step) for step, *_ in moves)), len(moves)))
         return 0, f"{STILL}. {why}" if why else mistakes[0]
     moved = [not np.abs(after - before).max() <= NO_MOVE * np.abs(before).max() for _, before, after, _ in moves]
     wrong = [k for k, mistake in enumerate(mistakes) if mistake and moved[k]]

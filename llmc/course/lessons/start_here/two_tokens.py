@@ -251,7 +251,7 @@ def next_token_loss_mistakes(logits, targets) -> dict:
     wrong = {
         "minus the loss: put a minus in front of the logarithm": -each.mean(),
         "the sum over all positions: take the mean": each.sum(),
-        "the sum over T, averaged over B alone: divide by B·T": each.sum() / B,
+        "the sum over T, averaged over B alone: divide by T, too": each.sum() / B,
         "the loss in bits (log2): use the natural logarithm": each.mean() / np.log(2),
         "the reference with log2 of the sum: use the natural logarithm": (total / np.log(2) + peak - at_target).mean(),
         "the reference with log2 of the sum of e to the logits: use the natural logarithm": (
@@ -271,7 +271,7 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "the mean over all V words: take only the target's probability": -np.log(softmax(logits)).mean(),
         "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
         **{
-            f"the loss with {10.0**-n:.0e} added to the probability: take the logarithm of the sum": -np.log(
+            f"the loss with {10.0**-n:.0e} added to the probability: do without probabilities": -np.log(
                 p + 10.0**-n
             ).mean()
             for n in range(5, 11)
@@ -280,7 +280,7 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         / max((targets != 0).sum(), 1),
         "the reference with 0 where the target is 0: word 0 is a word like any other": each[targets != 0].sum()
         / targets.size,
-        "the sum over B, averaged over T alone: divide by B·T": each.sum() / T,
+        "the sum over B, averaged over T alone: divide by B, too": each.sum() / T,
         "the median of the losses: take their mean": np.median(each),
         "-log(p) of the target and -log(1 - p) of all other words: the targets' alone count": (
             each.sum() - refused.sum()
