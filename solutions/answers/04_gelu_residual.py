@@ -123,7 +123,7 @@ def forward_widens(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-@wrong("gelu_forward", says="`np.exp(-u)` becomes infinite, and `(np.exp(u)")
+@wrong("gelu_forward", says="`np.exp(-u)` becomes infinite there, and `(np.exp(u)")
 def forward_with_its_own_tanh(x):
     with np.errstate(all="ignore"):
         u = S * (x + 0.044715 * x**3)

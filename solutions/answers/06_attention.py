@@ -1292,7 +1292,7 @@ def lean_rescales_with_the_wrong_sign(qkv, NH, by=64, sign=-1):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="with `0` in place of `max(0, start - 128)`.\n→ Where to look: queries 0")
+@wrong("lean_attention_forward", says="with `0` alone in place of `max(0, start - 128)`.\n→ Where to look: queries 0")
 def lean_with_a_window(qkv, NH):
     (q, k, v), pieces = _split(qkv, 3, NH), []
     for start in range(0, q.shape[2], 32):

@@ -721,7 +721,9 @@ def online_with_the_sign_wrong(code):
     return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
 
 
-@wrong("online_softmax", says="each lane's sum must be rescaled to the row's maximum before they are added")
+@wrong(
+    "online_softmax", says="each lane's sum must be rescaled to the row's maximum first, and top become that maximum"
+)
 def online_lanes_rescaled_after_adding(code):
     return replaced(code, MERGED, "total = warp_sum(total) * expf(top - of_row);")
 

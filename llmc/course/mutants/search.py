@@ -36,7 +36,6 @@ LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is n
 )
 LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
-CONSTANT_CALL = re.compile(r"(max|min)\((-?[\d.]+(?:, -?[\d.]+)+)\)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
 ORDINALS = ("first", "second", "third", "fourth")  # of lines that are alike
 MOST_PLACES = 3  # that are named for one change
@@ -102,13 +101,11 @@ def placed(words, lines, tree) -> str:
 
     lines: of the tree before the change.
     """
-    now = ast.unparse(tree)
-    old, new = next(((old, new) for old, new in zip(lines, now.splitlines()) if old != new), ("", ""))
-    words = _with_a_constant(words, old, new)
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
     plain = len(piece) > TINY and sum(line.count(piece) for line in lines) < 2
     if words.endswith("everywhere") or "`" in words and plain:
         return words
+    now = ast.unparse(tree)
     if CHANGED in now:  # made on an array, in a line of its own, and not in one that can be quoted
         return words
     pairs = zip_longest(lines, now.splitlines())
@@ -118,21 +115,6 @@ def placed(words, lines, tree) -> str:
     if shortened(line) in words:
         return words + which if shortened(piece) == shortened(line) else words
     return f"{words}, in the line {shortened(line)}{which}" if line else words
-
-
-def _with_a_constant(words, old, new) -> str:
-    """ "with `0` in place of `max(0, start - 128)`", where nothing but `max(0, -128)` is left of it; else the words.
-
-    old, new: the line without the change and with it.
-    """
-    piece = words.rpartition(" in `")[2].removesuffix("`") if " in `" in words else ""
-    before, _, behind = old.partition(piece) if piece and piece in old else (old, "", "")
-    left = new.removeprefix(before).removesuffix(behind) if before + piece + behind == old else ""
-    call = CONSTANT_CALL.fullmatch(left)
-    if call is None:
-        return words
-    value = {"max": max, "min": min}[call[1]](ast.literal_eval(f"({call[2]})"))
-    return f"with `{value}` in place of `{piece}`"
 
 
 def with_copies(tree, more):
