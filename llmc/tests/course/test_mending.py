@@ -201,3 +201,15 @@ def test_the_sentence_says_which_of_two_equal_pieces_is_meant():
     code = HELPED.replace("float top = -3.4e38f;", "float top = 0.0f, none = 0.0f;")
     said = mending.mended(code, "largest", *launch(), lambda other: "top = (-3.4e38f)" in other)
     assert "`top = -3.4e38f` in place of `top = 0.0f` in line 13" in said
+
+
+def test_of_a_bound_that_is_off_by_one_the_one_is_named_and_not_the_sign_before_it():
+    code = HELPED.replace("row >= N", "row >= N - 1")
+    said = mending.mended(code, "largest", *launch(), lambda other: True)
+    assert "`row >= N` in place of `row >= N - 1` in line 11" in said
+
+
+def test_two_names_exchanged_leave_their_own_product_as_it_is():
+    code = 'extern "C" __global__ void f(float* x, int b, int c, int T, int C) { x[b * T * C + c * C] = 1; }'
+    texts = [changed(code, each) for each in repairs(code) if each.old == "T` and `C"]
+    assert texts == [code.replace("c * C]", "c * T]")]
