@@ -584,7 +584,7 @@ def vec4_written_between_the_reads(code):  # out may be the same memory: four re
     )
 
 
-@wrong("residual_vec4", says="Our solution does exactly the same without the loop `for (… = i; … < n; …++)`")
+@wrong("residual_vec4", says="without the lines of `for (int k = i; k < n; k++)`.")
 def vec4_without_a_tail(code):
     return replaced(code, TAIL, "    }")
 

@@ -15,7 +15,6 @@ TERMS = [
         (r"the order is out, mean, rstd", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
-        (r"the lines of `for \w+ in ([^`]*):`", r"the loop `\1`"),
         (r"the lines of `if ([^`]*):`", r"the lines of `if (\1)`"),
         (r"without the line `(\w+)\[[^`]*\bslots\] \+?= [^`]*`", r"without the line that writes float4s to \1"),
         (r"without the line `range\(", r"without the loop `range("),

@@ -233,3 +233,15 @@ def test_the_lane_that_writes_alone_needs_no_place_of_its_own():
     code = HELPED.replace("if (lane == 0) out[row] = top", "out[row + lane] = top")
     said = mending.mended(code, "largest", *launch(), lambda other: "if (lane == 0) out[row] = top" in other)
     assert said.endswith("with `if (lane == 0) out[row] = top` in place of `out[row + lane] = top` in line 17.")
+
+
+def test_of_a_bound_that_is_off_by_one_the_one_is_named_and_not_the_sign_before_it():
+    code = HELPED.replace("row >= N", "row >= N - 1")
+    said = mending.mended(code, "largest", *launch(), lambda other: True)
+    assert "`row >= N` in place of `row >= N - 1` in line 11" in said
+
+
+def test_two_names_exchanged_leave_their_own_product_as_it_is():
+    code = 'extern "C" __global__ void f(float* x, int b, int c, int T, int C) { x[b * T * C + c * C] = 1; }'
+    texts = [changed(code, each) for each in repairs(code) if each.old == "T` and `C"]
+    assert texts == [code.replace("c * C]", "c * T]")]
