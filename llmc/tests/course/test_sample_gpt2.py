@@ -166,6 +166,35 @@ def test_other_results_of_a_beam_are_refused():
         assert words in explained(found), found
 
 
+def asking(times, begin):
+    """A beam search that asks so often for each text, and begins with so many empty ones (with the width: 0)."""
+
+    def beam_search(model, prompt, n, width):
+        model.log_probs(prompt)
+        texts = [()] * (begin or width)
+        for _ in range(n):
+            found = []
+            for text in texts:
+                p = [model.log_probs([*prompt, *text]) for _ in range(times)][0]
+                found += [(*text, token) for token in np.argsort(-p)[:width]]
+            texts = sorted(dict.fromkeys(found), key=lambda text: -beams.score(model.table, prompt, text))[:width]
+        return list(texts[0]), beams.score(model.table, prompt, texts[0])
+
+    return beam_search
+
+
+@pytest.mark.parametrize(
+    "times, begin, words",
+    [
+        (5, 1, "It is called 5 times with one and the same text, and there are 5 tokens: call it once"),
+        (1, 1, "It is called 2 times with the prompt alone: once will do"),
+        (1, 0, "a beam begins with a single text, the empty one"),
+    ],
+)
+def test_what_is_asked_for_too_often(times, begin, words):
+    assert words in beams.too_many_calls(table(5, 1), [0, 1], 6, 3, asking(times, begin))
+
+
 def test_why_it_bores_is_measured():
     names = solution("given-table", "beam-search-answer")
     said = beams.why_it_bores(names["beam_search"], names["Table"], np.random.default_rng(0))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from llmc.course import awkward, gradient_check
+from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.training_loop import resuming, saving
 from llmc.course.lessons.training_loop import settings as tuned
 from llmc.course.lessons.training_loop import steps as lesson
@@ -143,6 +144,40 @@ def test_ways_to_save(name):
     wrong = saving.explain_saving({"a": OLD, "b": b"x"}, log, "a", NEW)
     assert (wrong is None) == right
     assert right or "What was done:\n    1  disk." in wrong
+
+
+@pytest.mark.parametrize(
+    "start, steps, words, never",
+    [
+        ({}, [("write", "t", NEW), ("sync", "t"), ("rename", "t", "a")], "may leave no file a: call", "the old file"),
+        (
+            {"a": OLD},
+            [("write", "u", NEW), *ways()["right"][0]],
+            "u is left over at the end: do not write it, or remove it",
+            "rename it",
+        ),
+    ],
+)
+def test_what_is_said_of_a_way_to_save_was_done(start, steps, words, never):
+    wrong = saving.explain_saving(start, steps, "a", NEW)
+    assert words in wrong and never not in wrong
+
+
+def test_data_in_pieces_are_named_where_the_last_piece_is_left():
+    pieces = [("write", "t", NEW[:2]), ("write", "t", NEW[2:]), ("sync", "t")]
+    with pytest.raises(WrongAnswer, match="each write begins the file anew"):
+        saving.explain_saving({"a": OLD}, [*pieces, ("rename", "t", "a"), ("sync_folder",)], "a", NEW)
+    assert "anew" not in saving.explain_saving({"a": OLD}, pieces, "a", NEW)
+
+
+def test_settings_that_are_not_the_best_of_those_tried():
+    runs = [((4, 1e-3, 1), 2.5), ((4, 3e-3, 1), 2.3), ((16, 1e-3, 1), 2.7), ((16, 1e-3, 0.1), 3.0)]
+    said = tuned.not_the_least(runs, (4, 1e-3), "loss")
+    assert said.startswith(
+        "of 3 settings that your function tries it returns those with a loss of 2.500, and the smallest"
+    )
+    assert "those with the largest loss, 2.700" in tuned.not_the_least(runs[:3], (16, 1e-3), "loss")
+    assert tuned.not_the_least(runs, (4, 3e-3), "loss") == tuned.not_the_least(runs, (8, 3e-3), "loss") == ""
 
 
 def test_a_power_cut_leaves_all_that_kill_leaves_and_more():
