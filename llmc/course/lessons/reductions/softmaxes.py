@@ -57,7 +57,7 @@ def mistakes(x) -> dict:
 def online_mistakes(x) -> dict:
     """The same of kernels that find maximum and sum in one loop, where what is left is to rescale the sums."""
     known = mistakes(x)
-    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum first, and top become that maximum"
+    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum before they are added"
     return {with_own if words.startswith(OF_LANES) else words: (wrong[0], ONLINE) for words, wrong in known.items()}
 
 
