@@ -38,6 +38,7 @@ ALL = 9  # a rank beyond all
 SLIPS = 1.5  # the rank up to which something is another than it should be, and nothing is missing
 NO_FACTORS = 2.9  # … and no result is multiplied by a factor
 SIMPLE = r"[a-z_]\w*(?:\.[xyz])?"
+OFF_BY_ONE = re.compile(r"\s*[-+] 1\b")
 LEAVES = re.compile(r"\)\s*\{?\s*return\s*;")  # behind a condition
 NEEDLESS = re.compile(rf"(?<!\w)\((?:(-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])|({SIMPLE})\)(?= [-+*/] ))")
 
@@ -96,8 +97,9 @@ def _first(code, kernel, launch, ours, confirmed, several) -> str | None:
 
 def _staying(code, repair):
     """The repair that leaves out a `return`, where this one changes when it is made; None for others."""
-    (piece, _), *others = repair.changes
-    if others or not LEAVES.match(mask(code), piece.end):
+    (piece, new), *others = repair.changes
+    one_off = OFF_BY_ONE.sub("", code[piece.start : piece.end]) == new  # then the 1 is the mistake
+    if others or one_off or not LEAVES.match(mask(code), piece.end):
         return None
     return repair._replace(changes=((piece, "false"),), new="false")
 

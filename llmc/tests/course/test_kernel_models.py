@@ -168,7 +168,6 @@ def test_mistakes_of_kernels_are_among_the_mutants():
         ("in `range(t, C - 1, blockDim.x)`", "in `for (… = t; … < C - 1; … += blockDim.x)`"),
         ("the lines of `for k in range(i, n, 1):`", "the lines of `for (int k = i; k < n; k++)`"),
         ("in `halves(16, 0)`", "in `for (gap = 16; gap > 0; gap /= 2)`"),
-        ("without the lines of `for k in range(i, n, 1):`", "without the lines of `for (int k = i; k < n; k++)`"),
         ("without the line `y[4 * i + slots] = u`", "without the line that writes float4s to y"),
         (
             "with `f(v)` alone in place of `g(f(v), v)` in `v = g(f(v), v)`, in warp_sum",
