@@ -1354,7 +1354,10 @@ def _running(old, new, beta):
     return beta * old + (1 - beta) * new
 
 
-@wrong("adamw_step", says="params goes wrong in `lr * m_hat / (np.sqrt(v_hat) + eps)`, or in what makes `m_hat`")
+@wrong(
+    "adamw_step",
+    says="params goes wrong before `lr * m_hat / (np.sqrt(v_hat) + eps)`, in what makes `m_hat` or `v_hat`",
+)
 def adamw_of_means_taken_twice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     m[...] = _running(m, grads, beta1)
     v[...] = _running(v, grads**2, beta2)

@@ -741,7 +741,10 @@ def axpy_carries_its_sum_on(code):
     )
 
 
-@wrong("axpy", says="the reference for the first 16 numbers alone, as with n = 19: which thread does the next one?")
+@wrong(
+    "axpy",
+    says="the reference for the first 16 numbers alone, and so it is with n = 19: which thread does the next one?",
+)
 def axpy_of_two_numbers_a_thread(code):
     loop = "for (int i = 2 * thread; i < 2 * thread + 2 && i < n; i++) {"
     return replaced(code, "for (int i = thread; i < n; i += threads) {", loop)

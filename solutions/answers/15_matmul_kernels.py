@@ -332,7 +332,7 @@ def turned_with_a_row_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "for (int k = warp; k < 8; k += 8) {")
 
 
-@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (it must be 4 each)")
+@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (4 each, and all 32 together)")
 def turned_with_only_some_rows(code):
     return replaced(code, "for (int row = warp; row < 32; row += 8) {", "for (int row = warp; row < 24; row += 8) {")
 
@@ -1084,7 +1084,7 @@ def turned_by_a_swizzle_of_two_signs(code):
     return replaced(code, "tile[lane][k]", "tile[lane][(k - lane + 32) % 32]")
 
 
-@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (it must be 4 each)")
+@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (4 each, and all 32 together)")
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")

@@ -311,7 +311,7 @@ def zero1_with_reshaped_views(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: after the update, the all-gather is missing")
+@wrong("zero1_step", says="that rank alone: the all-gather is missing, or comes before the update")
 def zero1_without_all_gather(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -375,7 +375,7 @@ def zero1_in_the_order_of_a_ring(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: after the update, the all-gather is missing")
+@wrong("zero1_step", says="that rank alone: the all-gather is missing, or comes before the update")
 def zero1_that_gathers_before_the_update(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)

@@ -700,7 +700,7 @@ def plan_for_gpt2(dollars, price, speed):
     return 12, dollars / price * 3600 * speed / _cost(12)
 
 
-@wrong("plan_run", says="For sums from one dollar to five million it buys 1.9 to 2.4 tokens for each weight")
+@wrong("plan_run", says="For 24 sums from one dollar to five million it buys 1.9 to 2.4 tokens for each weight")
 def plan_of_kaplan(dollars, price, speed):
     """One token for each weight, or so."""
     flops = dollars / price * 3600 * speed

@@ -87,9 +87,15 @@ def first_wide(exercise, function, large) -> str | None:
         warnings.simplefilter("ignore")
         answer = learners(function)
         trace = answer and Trace.of(answer, large)
-    computed = [step for step in trace.steps if issubclass(step.kind, COMPUTES) and step.wide] if trace else []
-    text = next((step.text for step in computed if np.size(step.value) >= largest_of(large)), None)
-    return f"{text} is float64, and so is what is computed from it, twice as large: stay in float32." if text else None
+    computed = [step for step in trace.steps if issubclass(step.kind, COMPUTES)] if trace else []
+    computed = [step for step in computed if np.size(step.value) >= largest_of(large)]
+    while computed and not computed[0].wide:
+        del computed[0]
+    if not computed:
+        return None
+    most = 2 * sum(step.wide for step in computed) > len(computed)
+    more = ", and so is what is computed from it, twice as large" if most else ", twice as large as float32"
+    return f"{computed[0].text} is float64{more}: stay in float32."
 
 
 def _as_products(answer, replay, text, total) -> str | None:

@@ -35,7 +35,14 @@ def first_wrong(name, got) -> list[str]:
         found = graft(solution, answer, [last[0], *more[:MORE], *others[-MORE:]])
     if found is None:
         return []
-    where = f"in {found.theirs}{', or in what makes ' * bool(found.before)}{' or '.join(found.before)}"
+    before = f"what makes {' or '.join(found.before)}"
+    if found.ours == found.theirs:  # of other numbers
+        where = f"before {found.theirs}, in {before}" if found.before else f"in what goes into {found.theirs}"
+        return [
+            f"{name} goes wrong {where}: with our solution's numbers your function is right.",
+            *glossary(found.ours),
+        ]
+    where = f"in {found.theirs}{f', or in {before}' * bool(found.before)}"
     right = "" if found.before else "what goes into it is right, and "
     ours = f"with what our solution has there, {found.ours}, your function is right"
     return [f"{name} goes wrong {where}: {right}{ours}.", *glossary(found.ours)]

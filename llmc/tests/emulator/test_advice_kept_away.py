@@ -194,7 +194,7 @@ def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_no
     text = report("sum_of_a_warp_in_a_loop", 32, 40).problems[0].text
     assert f"and the loop on line {at('rounds-differ')} keeps some lanes away" in text
     assert f"line {at('whole-warps-leave')}" not in text
-    assert "with numbers of its own (`c = threadIdx.x`)" in text and "with the same `c` in each of them" in text
+    assert "with numbers of its own (`c = threadIdx.x`)" in text and "put it after the loop" in text
 
 
 def test_a_call_in_a_loop_is_named_where_lanes_meet_in_another_one(report):

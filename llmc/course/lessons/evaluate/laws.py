@@ -293,8 +293,8 @@ def interval_mistakes(losses, draws, statistic) -> dict:
         "the percentiles with each run counted once: one that was drawn twice counts twice": np.percentile(
             all_of(np.array(once)), middle
         ),
-        "the percentiles with runs of all sizes together: row k of a draw picks among those of size k": np.percentile(
-            all_of(losses.ravel()[draws].mean(axis=2)), middle
+        "the percentiles with the runs of size 0 for all sizes: row k of a draw picks among those of size k": (
+            np.percentile(all_of(losses.ravel()[draws].mean(axis=2)), middle)
         ),
         "the percentiles with one row of a draw for all sizes: row k picks among the runs of size k": np.percentile(
             all_of(drawn(losses, np.repeat(draws[:, :1], n, axis=1))), middle

@@ -23,7 +23,7 @@ def without_the_last(a, x, y, blocks, threads) -> dict:
     if less == rest:
         words += f", and of {n - 1} numbers, too: does the loop end too early?"
     elif less == rest - 1:
-        words = f"the reference for the first {n - rest} numbers alone, as with n = {n - 1}"
+        words = f"the reference for the first {n - rest} numbers alone, and so it is with n = {n - 1}"
         words += ": which thread does the next one?"
     for who, what, parts in (("thread", "threads", blocks * threads), ("block", "gridDim.x", blocks)):
         if n % parts == rest and less == rest - 1 and _with_n(n - parts, right, y) == rest:

@@ -106,7 +106,10 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
             params,
             ZERO,
         ),
-        "the new part of each rank on that rank alone: after the update, the all-gather is missing": (apart, ZERO),
+        "the new part of each rank on that rank alone: the all-gather is missing, or comes before the update": (
+            apart,
+            ZERO,
+        ),
         "the new weights on rank 0 alone: every rank gets all parts": (
             np.concatenate([right.params[:1], apart[1:]]),
             ZERO,

@@ -34,8 +34,8 @@ WHERE = {
 }
 
 TURNED = {  # for exercise 2
-    "uninitialised": "which rows of the tile do the 8 warps fill (it must be 4 each), and which columns the lanes? "
-    f"Each of the 32 by 32 places that is read must be among them; {BANKS}",
+    "uninitialised": "which rows of the tile do the 8 warps fill (4 each, and all 32 together), and which columns the "
+    f"lanes? Each of the 32 by 32 places that is read must be among them; {BANKS}",
     "bank_conflicts": BANKS,
     "efficiency": ALONG,
     "race": BARRIER,

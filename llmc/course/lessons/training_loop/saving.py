@@ -141,7 +141,8 @@ def _damage(start, log, name, event, crash, found):
     kinds, where = [kind for kind, *_ in log], KILL
     moved_away = found is None and crash.after and log[crash.after - 1][:2] == ("rename", name)
     if ("write", name) in [step[:2] for step in log] and event == "kill -9" and not moved_away:
-        why = f"writing to {name} itself empties it first: write under another name, then rename that file"
+        early = "itself empties it first" if name in start else "itself leaves a part of it there"
+        why = f"writing to {name} {early}: write under another name, then rename that file"
     elif found is None and old is not None:
         why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"
     elif event == "power cut" and "sync" not in kinds:

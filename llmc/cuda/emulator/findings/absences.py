@@ -86,9 +86,8 @@ def _rounds(code, head, lanes) -> str:
     if lanes and first and lane_names(code) & {*NAME.findall(first[2])}:
         begins = f"{first[1]} = {' '.join(first[2].split())}"
         return (
-            f"each lane goes through it with numbers of its own (`{begins}`). If the call is meant in every turn, let "
-            f"the loop run over what all lanes work on together, with the same `{first[1]}` in each of them; if it is "
-            "meant for what the lanes have gathered, put it after the loop."
+            f"each lane goes through it with numbers of its own (`{begins}`). If the call is meant for what the lanes "
+            "have gathered, put it after the loop; if it is meant in every turn, all lanes need as many turns."
         )
     who, apart = ("lanes", ", but not around the call") if lanes else ("threads", "")
     return f"let all {who} go through the loop equally often, and put an `if` around what only some should do{apart}."
