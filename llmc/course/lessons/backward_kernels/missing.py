@@ -69,17 +69,16 @@ def idle_warps(code, N, blocks) -> str:
     if N >= 8 * blocks or not RETURN.search(code):
         return ""
     busy = -(-N // 8)
+    which = f"blocks {busy} to {blocks - 1} have" if blocks - busy > 1 else f"block {busy} has"
+    zeros = f"{which} none, and must write zeros to partial, of which all blocks are added up"
     if line := _leave_as_blocks(code):
         if busy == blocks:
             return ""
-        which = f"blocks {busy} to {blocks - 1} have" if blocks - busy > 1 else f"block {busy} has"
-        return (
-            f"does a block without a row return, in line {line}? With N = {N}, {which} none, and must write zeros to "
-            f"partial, of which all blocks are added up.\n→ Where to look: {STAGES}."
-        )
+        return f"does a block without a row return, in line {line}? With N = {N}, {zeros}.\n→ Where to look: {STAGES}."
+    some = zeros if busy < blocks else "some of the 8 warps of a block have none"
     return (
-        f"does a warp without a row return? With N = {N}, some of the 8 warps of a block have none. They must stay, "
-        f"because all threads meet at the barriers and copy a part of `sums`.\n→ Where to look: {REGISTERS}."
+        f"does a warp without a row return? With N = {N}, {some}. All warps must stay, because all threads meet at the "
+        f"barriers and copy a part of `sums`.\n→ Where to look: {REGISTERS}."
     )
 
 

@@ -224,7 +224,7 @@ def _limits(d, depth, others) -> str:
         each = "about" if max(ratios) < 1.1 * min(ratios) else f"{min(ratios):.2g} to"
         return (
             f"\nFor {len(others)} sums from one dollar to five million it buys {each} {max(ratios):.2g} tokens for "
-            "each weight, and the law's best number of them changes with the money: take the d of the least predicted loss."
+            "each weight, and the law's best number of them changes with the money: take the d of the least loss."
         )
     if all(a >= b for a, b in zip(depths, depths[1:])):
         return "\nThe more money, the smaller your model: the best one grows."
