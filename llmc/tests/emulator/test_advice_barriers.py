@@ -110,6 +110,11 @@ __global__ void all_columns_by_each_thread(float* out, const float* x, int n) {
         for (int c = 0; c < n; c++) out[c] += x[k];  // @all-columns
     }
 }
+__global__ void tail_by_all_behind(float* out, const float* x, int n) {
+    int whole = n / 8, thread = threadIdx.x;
+    if (thread >= whole)
+        for (int k = 4 * whole; k < n; k++) out[k] += x[k];
+}
 __global__ void turns_by_a_condition(float* out, const float* x, int n) {
     __shared__ float s[32];
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -217,6 +222,11 @@ def test_a_loop_that_gives_all_threads_the_same_elements_is_named(report):
     assert "Nothing in `out[c]` differs between the threads of a block" in text and "atomicAdd" not in text
     assert f"begin the loop on line {at('all-columns')} at `c = threadIdx.x`, in steps of blockDim.x. Each" in text
     assert text.endswith(f"needs all turns of the loop on line {at('parted')}, not a part of them.")
+
+
+def test_of_a_tail_that_many_do_it_is_asked_who_should(report):
+    text = report("tail_by_all_behind").problems[0].text
+    assert text.endswith("write the same elements. Should one of them alone do it, or each have elements of its own?")
 
 
 def test_no_barrier_is_advised_inside_a_loop_whose_condition_picks_whose_turn_it_is(report):

@@ -60,10 +60,12 @@ def the_same_for_all(found) -> str:
     parted = [loop[:2] for loop in loops if loop[0] not in made and "threadIdx" in needed(loop[1], text)]
     heads = [_head(lines, *loop, line, line) for loop in parted[-1:]]
     turns = "".join(f" Each thread then needs all turns of the loop on line {k}, not a part of them." for k in heads)
+    same = f"Nothing in `{place}` differs between the threads of a block: all that come here write the same elements."
+    if first.strip() != "0":  # a part of the elements, perhaps for a part of the threads
+        return f"{same} Should one of them alone do it, or each have elements of its own?"
     return (
-        f"Nothing in `{place}` differs between the threads of a block: all that come here write the same elements. If "
-        f"they are to share them out, begin the loop on line {_head(lines, name, first, line, line)} at `{name} = "
-        f"threadIdx.x`, in steps of blockDim.x.{turns}"
+        f"{same} If they are to share them out, begin the loop on line {_head(lines, name, first, line, line)} at "
+        f"`{name} = threadIdx.x`, in steps of blockDim.x.{turns}"
     )
 
 
