@@ -985,3 +985,12 @@ def buckets_that_take_one_after_the_other(pieces, cluster):
         )
         rest = rest[counts[-1] :]
     return counts
+
+
+@wrong("fit_costs", says="Your function gives the right alpha with `per_byte` in place of `fixed` in `fixed / turns`.")
+def costs_of_a_line_the_other_way_round(world, sizes, seconds):
+    turns = 2 * (world - 1)
+    fixed, per_byte = np.polyfit(sizes, seconds, deg=1, w=1 / seconds)
+    alpha = fixed / turns
+    beta = turns / (world * per_byte)
+    return alpha, beta

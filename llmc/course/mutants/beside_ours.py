@@ -14,6 +14,7 @@ LONG = 20  # characters; a shorter line is alike by chance
 ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
+TIMES = re.compile(r"with `.+` times ")
 KEY = re.compile(r"with `\w+\[['\"]")
 NOT = "not "
 REDUCTIONS = ("mean", "max", "min", "prod", "std", "var")
@@ -55,7 +56,7 @@ def leads_away(solution, lines, now) -> bool:
 
 
 def makes_up(solution, words, lines, now) -> bool:
-    """Does a change that leads away leave out a factor, turn a sign around, or bring in a reduction that is not ours?
+    """Does a change that leads away leave out a factor or bring one in, turn a sign, or reduce as ours does not?
 
     A mean in place of a sum may be right in numbers beside a mistake elsewhere.
     """
@@ -63,7 +64,7 @@ def makes_up(solution, words, lines, now) -> bool:
         return False
     before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
     new = {part for part in REDUCTIONS if after[part] > before[part] and not ours[part]}
-    return bool(new) or words.startswith(("without the factor", "with the sign of"))
+    return bool(new) or words.startswith(("without the factor", "with the sign of")) or bool(TIMES.match(words))
 
 
 def changes_a_condition(lines, now) -> bool:

@@ -38,6 +38,7 @@ LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
 ORDINALS = ("first", "second", "third", "fourth")  # of lines that are alike
+SMALL = 1e-3  # of numbers that are far smaller than the right ones: what may remain unexplained
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
@@ -288,4 +289,5 @@ class Search:
             return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
         if error.max() <= 20 * rounding or dtype == "float32" and (error > 20 * rounding).sum() < FEW:
             return False
-        return np.abs(array - got)[finite].max() <= SHARE[dtype] * error.max() + rounding
+        small = max(SMALL * np.abs(got)[finite].max(), rounding)  # two numbers that are nearly 0 need not be the same
+        return np.abs(array - got)[finite].max() <= min(SHARE[dtype] * error.max() + rounding, small)
