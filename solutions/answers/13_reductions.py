@@ -721,9 +721,7 @@ def online_with_the_sign_wrong(code):
     return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
 
 
-@wrong(
-    "online_softmax", says="each lane's sum must be rescaled to the row's maximum first, and top become that maximum"
-)
+@wrong("online_softmax", says="each lane's sum must be rescaled to the row's maximum before they are added")
 def online_lanes_rescaled_after_adding(code):
     return replaced(code, MERGED, "total = warp_sum(total) * expf(top - of_row);")
 
