@@ -44,7 +44,7 @@ def cost_forgets_the_sum(N, C, itemsize=4):
     return _cost(8 * N * C, itemsize * (5 * N * C + small), itemsize * (4 * N * C + small))
 
 
-@wrong("residual_layernorm_cost", says="layernorm reads the sum a second time")
+@wrong("residual_layernorm_cost", says="the sum again, and out: one writes the sum, and the other reads it")
 def cost_reads_the_sum_once(N, C, itemsize=4):
     nbytes = itemsize * (4 * N * C + 2 * (N + C))
     return _cost(9 * N * C, nbytes, nbytes)

@@ -126,7 +126,7 @@ def top_p_divides_by_the_share(p, share):
     return _top(p, share, scale=False) / share
 
 
-@wrong("top_p", says="both stay")
+@wrong("top_p", says="and without those tied with it that have smaller ids: all of them stay")
 def top_p_without_the_crossing_from_behind(p, share):
     order = np.argsort(p, kind="stable")[::-1]
     q = np.zeros(len(p))

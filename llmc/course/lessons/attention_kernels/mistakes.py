@@ -197,8 +197,8 @@ def merges(top, total, sums) -> dict:
         "the sums divided by a total of the lane's own parts, from s = lane on: every lane needs the total of all": (
             lambda: by_lanes
         ),
-        "the result with the factor of part `lane` in every part, 0 where there is no such part: lane s has part s's, "
-        "so fetch it from there, __shfl_sync(0xffffffff, factor, s)": lambda: sums.sum(axis=1) * of_lane / whole,
+        "the result with the factor of part `lane` in every part, 0 where there is no such part: each part s has its "
+        "own, expf(top[s] - highest)": lambda: sums.sum(axis=1) * of_lane / whole,
         "the result with powers of 2: take expf, not exp2f": (
             lambda: merged(top * np.log(2), total, sums)[0]
         ),

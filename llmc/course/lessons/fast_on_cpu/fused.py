@@ -80,7 +80,7 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
         },
         "separate_bytes": {
             "the bytes of four large arrays, as the fused function moves them; the two functions move five, x1, x2, "
-            "the sum, the sum again, and out: layernorm reads the sum a second time": right.fused_bytes,
+            "the sum, the sum again, and out: one writes the sum, and the other reads it": right.fused_bytes,
             "the bytes of layernorm alone: the residual addition moves three more arrays": of(2 * n + rows + channels),
             "the bytes without w and b": of(5 * n + rows),
             "the bytes without mean and rstd": of(5 * n + channels),

@@ -95,9 +95,8 @@ def mistakes(p, share) -> dict:
     values = np.unique(p)[::-1]  # of those that are equal one alone
     value = values[int(np.argmax(np.cumsum(values) >= share))]
     wrong = {
-        "the reference without the candidate that crosses the share, and without ties: both stay": _scaled(
-            p, without_last
-        ),
+        "the reference without the candidate that crosses the share, and without those tied with it that have smaller "
+        "ids: all of them stay": _scaled(p, without_last),
         "the candidates in the order of their ids, as far as the share goes: sort them by probability first": (
             _scaled(p, by_id <= share)
         ),

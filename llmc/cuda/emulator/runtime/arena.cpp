@@ -41,9 +41,9 @@ void forget_cells() {
 
 static char* slot(int index) {
     if (!arena.base) {
-        void* p = mmap(nullptr, ARENA, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* p = mmap(nullptr, ARENA + ALIGNED, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) return nullptr;
-        arena.base = (char*)p;
+        arena.base = (char*)(((uintptr_t)p + ALIGNED - 1) & -ALIGNED);
     }
     return arena.base + index * SLOT + BEFORE;
 }

@@ -6,6 +6,7 @@
 constexpr size_t SLOT = size_t(8) << 30, ARENA = SLOT * MOST_ARRAYS;
 constexpr size_t BEFORE = size_t(2) << 30;     // of a slot, in front of its array
 constexpr size_t MAX_ARRAY = size_t(2) << 30;  // bytes of an array
+constexpr size_t ALIGNED = size_t(4) << 30;    // so that addresses have the same low bits in every process
 
 constexpr int MOST_SHARED_ARRAYS = 64;
 

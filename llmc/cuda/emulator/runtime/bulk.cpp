@@ -51,7 +51,7 @@ static void cells_of_piece(Worker& w, Thread& t, Region& r, char* address, int b
 
 // Global memory, as an ordinary access: 16 bytes may begin at any element. `first`: of a copy.
 static void touch_global(Worker& w, char* address, int bytes, bool write, bool& first, const char* pc) {
-    int step = std::min<int>(bytes, (uintptr_t)address & -(uintptr_t)address);
+    int step = std::min<size_t>(bytes, (uintptr_t)address & -(uintptr_t)address);  // which may be more than an int holds
     for (int done = 0; done < bytes; done += step) {
         Region* r = admit(w, address + done, step, write, pc);
         if (r && w.launch->measured) measure_piece(w, *r, address + done, step, write, first, pc), first = false;
