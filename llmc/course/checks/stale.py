@@ -12,10 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from llmc.course.mutants.replay import arrays_in, outputs_of
+from llmc.course.mutants.replay import ORDINALS, arrays_in, outputs_of
 
 CLEARLY = 1e-3  # of the largest right value: a smaller change of the right results shows nothing
-ORDINALS = "first", "second", "third"
 KEEPS = (dict, list, set)
 COMPUTED = "it keeps what it has computed for an array, by its address or its size, though its numbers change"
 

@@ -186,11 +186,14 @@ class Call:
     def roots(self, number, seen=()) -> tuple[list[np.ndarray], list[str]] | None:
         """What an expression of the learner's is made of: (numbers that our solution has, or was given; names).
 
-        The names hold other numbers, which are made of those. None where one is handed to a function of the learner's.
+        The names hold other numbers, which are made of those. None where not all of it is followed: what is handed to a
+        function of the learner's, or taken from a list.
         """
         found, before = [], []
         for part in (part for part in self.theirs.parts[number] if isinstance(part, int)):
             named = self.theirs.kinds[part] in (ast.Name, ast.Subscript)
+            if self._root(part) is None:
+                return None
             values, given = self.theirs.all_of(part), self._given(part) if named else []
             if named and (values is None or self._known(values) or not given and self._is_argument(part)):
                 found += [] if values is None else [values]
@@ -211,12 +214,10 @@ class Call:
         theirs = {(node.name, a.arg) for node in helpers for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         return not theirs & set(names)
 
-    def _root(self, number) -> int:
-        """The name of which that expression is a slice of a slice."""
-        while self.theirs.kinds[number] is ast.Subscript:
+    def _root(self, number) -> int | None:
+        """The expression of which that one is a slice of a slice; None if that is not followed, as a list is not."""
+        while number is not None and self.theirs.kinds[number] is ast.Subscript:
             number = next((part for part in self.theirs.parts[number] if isinstance(part, int)), None)
-            if number is None:
-                raise ValueError("not a slice of a name")
         return number
 
     def _given(self, number) -> list[int]:

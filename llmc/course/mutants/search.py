@@ -26,7 +26,7 @@ from llmc.course.mutants.picked import ROUNDING, Pick, close
 from llmc.course.mutants.places import shortened
 from llmc.course.mutants.private import private_names
 from llmc.course.mutants.python_source import made_by, mutants, pairs
-from llmc.course.mutants.replay import Replay
+from llmc.course.mutants.replay import ORDINALS, Replay
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
 
@@ -37,7 +37,6 @@ LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is n
 LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
-ORDINALS = ("first", "second", "third", "fourth")  # of lines that are alike
 SMALL = 1e-3  # of numbers that are far smaller than the right ones: what may remain unexplained
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take

@@ -94,3 +94,12 @@ def centred(x):
 def test_one_wrong_call_is_not_enough():
     theirs = program(SHARES.replace("-1, keepdims=True)\n", "0, keepdims=True)\n"))
     assert graft(program(SHARES), theirs, [Replay((np.arange(12.0).reshape(3, 4),), {})]) is None
+
+
+def test_an_expression_that_is_taken_from_a_list_is_not_followed(found):
+    theirs = """
+def shares(x):
+    e = [np.exp(x), np.exp(-x)][0] + 1
+    return e / e.sum(axis=-1, keepdims=True)
+"""
+    assert found(SHARES, theirs) is None
