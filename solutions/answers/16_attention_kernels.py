@@ -748,6 +748,17 @@ def requests_of_the_first_tile(code):
     return replaced(code, "k0 < first + 64 && k0 < T", "k0 < 32 && k0 < T")
 
 
+@wrong("fewest_requests", says="In line 24, thread 0 reads 16 bytes of k, elements 0 to 3 and thread 1")
+def requests_of_a_row_for_each_thread(code):
+    begin, end = code.index("        for (int i = threadIdx.x; i < 32 * 8"), code.rindex("        __syncthreads();\n")
+    rows = """        int line = threadIdx.x % 32;
+        const float4* from = (const float4*)(threadIdx.x < 32 ? k : v) + (k0 + line) * 8;
+        float4* to = (threadIdx.x < 32 ? keys : values) + line * 8;
+        for (int c = 0; c < 8; c++) if (k0 + line < T) to[c] = from[c];
+"""
+    return code[:begin] + rows + code[end:]
+
+
 @wrong("fewest_requests", says="The one block of this launch reads k 2 times over: can one loop over its tiles do?")
 def requests_in_two_passes(code):
     begin, end = code.index("    for (int k0 = 0;"), code.index("    if (t < T) {")

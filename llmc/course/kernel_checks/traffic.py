@@ -150,7 +150,10 @@ def _apart(report) -> str:
     uses = [use for use in report.lines if use.space == "global" and use.sectors * GOOD > use.ideal]
     if not uses:
         return ""
-    worst = max(uses, key=lambda use: use.sectors - use.ideal)
+    wasted = Counter()  # {line: sectors}; a line may move several arrays
+    for use in uses:
+        wasted[use.line] += use.sectors - use.ideal
+    worst = max(uses, key=lambda use: (wasted[use.line], use.sectors - use.ideal))
     first, second = _neighbours(report, worst)
     if first:
         verb = "writes" if worst.write else "reads"
