@@ -1260,7 +1260,7 @@ def initial_clipped_at_two_deviations(name, shape, L, rng):
     return np.clip(rng.normal(0, std, shape), -2 * std, 2 * std).astype(np.float32)
 
 
-@wrong("initial_tensor", says="is not from a normal distribution: its numbers lie between ±0.0")
+@wrong("initial_tensor", says="It has some farther out, too: are they left out, or drawn again?")
 def initial_drawn_again_beyond_two_deviations(name, shape, L, rng):
     if name in ("ln1w", "ln2w", "lnfw"):
         return np.ones(shape, np.float32)

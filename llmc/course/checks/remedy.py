@@ -22,6 +22,7 @@ from llmc.course.checks.remains import what_remains
 from llmc.course.checks.same_deeds import alike, done
 from llmc.course.mutants import beside_ours, missing, moved
 from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
+from llmc.course.mutants.clearer import unclear
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import learners, own, useless_in
@@ -195,7 +196,8 @@ class _Search:
         lines = ast.unparse(self.answer.tree).splitlines()
         with closing(changes_of_theirs(self.answer.tree, self.answer.more)) as changes:
             for each in changes:
-                if words.startswith(each[:SHOWN]) and placed(each, lines, self.answer.tree) == words:
+                likely = words.startswith(each[:SHOWN]) or unclear(each, lines)
+                if likely and placed(each, lines, self.answer.tree) == words:
                     if all(self._passes(seed) for seed in SEEDS):
                         return True
                     array = name.split(" for ")[0]

@@ -14,6 +14,7 @@ import numpy as np
 
 NUMBER = re.compile(r"with -?[\d.]+ in place of -?[\d.]+")
 EXCHANGE = re.compile(r"with `(?P<new>[A-Za-z_]\w*)` in place of `(?P<old>[^`]+)`")
+IN_A_COMPARISON = re.compile(r"(?!with [<>=!]+ in place of ).* in `[^`]*[^-<>=][<>=!]=?[^`]*`$")
 CALLED = re.compile(r"with `[^`]+\)` in place of `")
 SEEN, HELD, TAKES, GIVES = "__kind__", "__holds__", "__takes__", "__gives__"
 REDUCTIONS = ("max", "min", "sum", "mean")
@@ -70,7 +71,8 @@ class Kinds:
 def accidental(words, before, after) -> bool:
     """Does the change of these words put something of another kind in the place of a name, or make a condition idle?
 
-    Only of a name or a number that another one takes the place of: an operator, `>=` for `>`, may be what is wrong.
+    Only of a name or a number that another one takes the place of, and of what is compared: an operator, `>=` for `>`,
+    may be what is wrong.
 
     before: Kinds without it; after(): Kinds with it. A maximum that is 0 in every call takes the place of nothing.
     """
@@ -81,7 +83,7 @@ def accidental(words, before, after) -> bool:
     if MIXED not in before.found and MIXED in after().found:
         return True
     exchange = EXCHANGE.match(words)
-    if not exchange and not NUMBER.match(words):
+    if not exchange and not NUMBER.match(words) and not IN_A_COMPARISON.match(words):
         return False
     old, new = (before.found.get(exchange[which], set()) if exchange else set() for which in ("old", "new"))
     if old and new and not old & new and not old | new <= {ONE, MANY}:

@@ -15,6 +15,7 @@ import numpy as np
 from llmc.course.mutants import beside_ours, bounds, outdated, paired, running
 from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
 from llmc.course.mutants.arrays import CHANGED, arrays
+from llmc.course.mutants.clearer import clearer
 from llmc.course.mutants.copied import added_one_by_one, copies
 from llmc.course.mutants.elsewhere import Elsewhere, dtype_of, wrong_entries
 from llmc.course.mutants.fitted import fitted
@@ -101,6 +102,7 @@ def placed(words, lines, tree) -> str:
 
     lines: of the tree before the change.
     """
+    words = clearer(words, lines, tree)
     piece = words.rpartition(" in `")[2].rstrip("`") if " in `" in words else words.rpartition(" `")[2].rstrip("`")
     plain = len(piece) > TINY and sum(line.count(piece) for line in lines) < 2
     if words.endswith("everywhere") or "`" in words and plain:

@@ -15,7 +15,7 @@ def explain_initial(name, shape, L, got, drawn=True):
     wrong, where = _wrong_start(name, shape, got, drawn), FRESH
     if wrong is None and name not in ONES and not name.endswith("b"):
         wrong, where = _wrong_width(name, shape, L, got)
-    return wrong and f"{wrong}.\n→ Where to look: {where}"
+    return wrong and f"{wrong}{'.' * (not wrong.endswith('?'))}\n→ Where to look: {where}"
 
 
 def _wrong_start(name, shape, got, drawn):
@@ -41,9 +41,12 @@ def _wrong_start(name, shape, got, drawn):
         )
     if largest < 2.7 * std:  # a normal distribution's largest of thousands is beyond 3
         halves = float((np.abs(got) < largest / 2).mean())
-        told = "is uniform" if abs(halves - 0.5) < 0.05 else "is not from a normal distribution: its numbers lie"
-        draw = ": draw from a normal distribution" * told.endswith("uniform")
-        return f"{name} {told}{',' * bool(draw)} between ±{largest:.2g}{draw}"
+        if abs(halves - 0.5) < 0.05:
+            return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+        return (
+            f"{name} is not from a normal distribution: its numbers lie between ±{largest:.2g}. It has some farther "
+            "out, too: are they left out, or drawn again?"
+        )
     near = float((np.abs(got - got.mean()) < std).mean())
     if not 0.63 < near < 0.73:  # 0.68 of a normal distribution; 0.58 of a uniform one, 0.76 of a Laplace distribution
         return f"{name} is not from a normal distribution: {near:.0%} lie within one standard deviation, not 68%"
