@@ -45,8 +45,10 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
-EXCHANGED = r"with (?!the lines).* in the other order"  # of two arguments, say
-ORDER = "with the lines "  # of an order that leaves another array wrong: it may not be the one that is meant
+EXCHANGED = r"with (?!the lines?\b).* in the other order"  # of two arguments, say
+ORDER = re.compile(
+    r"with the lines? .*in the other order"
+)  # of an order that leaves another array wrong: it may not be the one that is meant
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
 # Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere,
 # a name for another one everywhere.
@@ -118,7 +120,7 @@ def with_remedy(check, cell, message, named=False) -> str:
 
 def _unsure(words) -> bool:
     """May this change, with which another array is refused, be what makes that one wrong?"""
-    return bool(LUCKY.match(words) or GUARD.match(words) or words.startswith(ORDER))
+    return bool(LUCKY.match(words) or GUARD.match(words) or ORDER.match(words))
 
 
 def _without_coincidence(message, found, given) -> str:

@@ -24,8 +24,7 @@ def changed(function):
                 yield rank, words, Place(block.owner, block.field, k, ()), new
             if k + 1 < len(lines) and _in_this_order(line, lines[k + 1]):
                 swapped = [*lines[:k], lines[k + 1], line, *lines[k + 2 :]]
-                words = f"with the lines {quoted(_head(line))} and {quoted(_head(lines[k + 1]))} in the other order"
-                yield 2, words, block, swapped
+                yield 2, f"with {_both(line, lines[k + 1])} in the other order", block, swapped
 
 
 def _parameters(function):
@@ -62,9 +61,11 @@ def _is_text(line) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
 
 
-def _head(line):
-    """Of a loop or condition, what its first line says."""
-    return next((getattr(line, field) for field in ("test", "iter") if hasattr(line, field)), line)
+def _both(line, other) -> str:
+    """ "the lines `a = b` and `c = d`", "the line `a = b` and the lines of `for c in d:`"."""
+    if any(isinstance(getattr(each, "body", None), list) for each in (line, other)):
+        return f"{named(line)} and {named(other)}"
+    return f"the lines {quoted(line)} and {quoted(other)}"
 
 
 def _adds(line) -> bool:
