@@ -46,9 +46,8 @@ EQUALS = " equals "  # in the first line of a message that names the mistake
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines?\b).* in the other order"  # of two arguments, say
-ORDER = re.compile(
-    r"with the lines? .*in the other order"
-)  # of an order that leaves another array wrong: it may not be the one that is meant
+# of an order that leaves another array wrong: it may not be the one that is meant
+ORDER = re.compile(r"with the lines? .*in the other order")
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
 # Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere,
 # a name for another one everywhere.
@@ -231,6 +230,7 @@ class _Search:
                     if told and NAMED.match(words):
                         lucky |= beside_ours.leads_away(solution, lines, now)
                     lucky |= beside_ours.makes_up(solution, words, lines, now) or does_nothing(self.answer.tree)
+                    lucky |= beside_ours.out_of_order(solution, lines, now)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     lucky |= beside_ours.breaks_a_pair(words, lines, now)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):

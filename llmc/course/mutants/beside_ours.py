@@ -7,6 +7,7 @@ import ast
 import re
 from collections import Counter
 
+from llmc.course.mutants.loops import root_of
 from llmc.course.mutants.solution import Solution
 
 LONG = 20  # characters; a shorter line is alike by chance
@@ -65,6 +66,24 @@ def makes_up(solution, words, lines, now) -> bool:
     before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
     new = {part for part in REDUCTIONS if after[part] > before[part] and not ours[part]}
     return bool(new) or words.startswith(("without the factor", "with the sign of")) or bool(TIMES.match(words))
+
+
+def out_of_order(solution, lines, now) -> bool:
+    """Are the arguments written in our solution's order, and with the change no longer?"""
+    if not isinstance(solution, Solution):
+        return False
+    ours, before, after = (_written(tree) for tree in (solution.tree, *map(_tree, (lines, now))))
+    return before == ours != after and sorted(before) == sorted(after)
+
+
+def _written(tree) -> list:
+    """The arguments of a tree's last function that are written to, in the order of the first time."""
+    function = tree.body[-1]
+    names = {argument.arg for argument in function.args.args} if isinstance(function, ast.FunctionDef) else set()
+    lines = (node for node in ast.walk(function) if isinstance(node, ast.Assign | ast.AugAssign))
+    targets = (t for line in lines for t in getattr(line, "targets", [getattr(line, "target", None)]))
+    roots = sorted((t.lineno, root_of(t)) for t in targets if root_of(t) in names)
+    return list(dict.fromkeys(name for _, name in roots))
 
 
 def changes_a_condition(lines, now) -> bool:

@@ -230,7 +230,7 @@ class Search:
                 kinds = kinds or Kinds(before, calls)
                 after = ast.unparse(answer.tree).splitlines()
                 lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
-                lucky |= does_nothing(answer.tree)
+                lucky |= does_nothing(answer.tree) or beside_ours.out_of_order(self.solution, self.lines, after)
                 if not lucky and not accidental(words, kinds, lambda: Kinds(answer, calls)):
                     found, now = self.placed(words, answer), after
                     break
