@@ -188,8 +188,8 @@ def _steady_along(values, wrong, axis, word):
         return None
     values = np.where(wrong, values, np.nan)
     rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-    rows = rows[np.isfinite(rows).sum(axis=1) >= 3]
-    if not len(rows):
+    rows = rows[np.isfinite(rows).any(axis=1)]
+    if not (np.isfinite(rows).sum(axis=1) >= 3).any():
         return None
     middle = np.nanmedian(rows, axis=1)
     if word == "times" and np.abs(middle).max() < NOTHING:
@@ -203,6 +203,6 @@ def _steady_along(values, wrong, axis, word):
         return f"Each wrong entry is the right one {word} {middle[0]:.6g}."
     each = ", ".join(f"{value:.4g}" for value in middle[:3])
     return (
-        f"Along axis {axis} every entry is the right one {word} the same number, which differs elsewhere: "
-        f"{each}{', …' * (len(middle) > 3)}."
+        f"Along axis {axis} every wrong entry is the right one {word} the same number, which differs elsewhere: "
+        f"{each}{', …' if len(middle) > 3 else '.'}"
     )

@@ -54,8 +54,8 @@ def _mislaid(array, axis):
 CHANGES = (
     ("with index 0 of axis {axis} of `{name}` alone", lambda a, axis: _alone(a, axis, 0)),
     ("with the last index of axis {axis} of `{name}` alone", lambda a, axis: _alone(a, axis, -1)),
-    ("without index 0 of axis {axis} of `{name}`", lambda a, axis: a - _alone(a, axis, 0)),
-    ("without the last index of axis {axis} of `{name}`", lambda a, axis: a - _alone(a, axis, -1)),
+    ("with 0 at index 0 of axis {axis} of `{name}`", lambda a, axis: a - _alone(a, axis, 0)),
+    ("with 0 at the last index of axis {axis} of `{name}`", lambda a, axis: a - _alone(a, axis, -1)),
     ("with index 0 of axis {axis} of `{name}` in place of every other", lambda a, axis: _for_all(a, axis, 0)),
     ("with the last index of axis {axis} of `{name}` in place of every other", lambda a, axis: _for_all(a, axis, -1)),
     ("with `{name}` moved on by one along axis {axis}", lambda a, axis: np.roll(a, 1, axis)),

@@ -240,7 +240,7 @@ def _of_the_search() -> str:
     """
     if not _plans_of(PAIRS):
         return ""
-    alone = "Of two tensors alone, those that live together never overlap: it takes three"
+    alone = "Of two tensors alone, those that live together never overlap: it takes more of them"
     lower, smaller, narrow = [offsets for offsets, _ in _plans_of([LOWER, SMALLER, NARROW])] or (None, None, None)
     if narrow == [0, 160, 0, 112]:
         return (
