@@ -13,6 +13,7 @@ from llmc.course.mutants.places import quoted, shortened
 
 COPIES = {"flatten", "copy", "astype", "take", "repeat", "tolist"}  # methods
 OF_ARRAYS = {f"np.{name}" for name in ("ravel", "reshape", "asarray", "array", "ascontiguousarray", "copy")}
+ABOUT = {"shape", "size", "ndim", "dtype"}  # no numbers of an array
 INDICES = {"arange", "ravel", "nonzero", "flatnonzero", "where", "argsort", "ix_", "astype"}  # make arrays of them
 
 
@@ -42,6 +43,8 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
+        if made is not None and name and root_name(whole) == name:  # what else it may be good for
+            return f"{quoted(line)} does not write to {name}: {quoted(made)} makes a new array."
     return None
 
 
@@ -110,7 +113,9 @@ def _given_to(call) -> set:
 
 
 def _names_in(node) -> set:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    """The names of arrays in it; `x.shape` reads none of x."""
+    about = {id(each.value) for each in ast.walk(node) if getattr(each, "attr", "") in ABOUT}
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and id(each) not in about}
 
 
 def _copy_in(node, arrays, values):

@@ -122,11 +122,27 @@ def with_a_sum_that_is_lost(w, g):
     total += g[1]
 
 
+def with_a_copy_of_the_result(mean, out, x):
+    mu = mean.flatten()
+    mu[:] = x.mean(axis=1)
+    np.subtract(x, mu[:, None], out=out)
+
+
+def with_a_shape_for_the_copy(w, g):
+    flat = w.flatten()
+    flat -= g
+    flat.reshape(w.shape)
+
+
 def test_a_copy_is_lost_only_where_nothing_reads_it():
     told = written_to_a_copy(with_a_copied_weight, name="w")
     assert told == "`w.copy()` makes a new array: what `step` writes into it is lost."
     assert written_to_a_copy(with_a_sum_that_is_used, name="w") is None
     assert "`total += g[1]` writes into a copy" in written_to_a_copy(with_a_sum_that_is_lost, name="w")
+    assert "`flat -= g` writes into a copy, which is lost" in written_to_a_copy(with_a_shape_for_the_copy, name="w")
+    told = written_to_a_copy(with_a_copy_of_the_result, name="mean")
+    assert told == "`mu[:] = x.mean(axis=1)` does not write to mean: `mean.flatten()` makes a new array."
+    assert written_to_a_copy(with_a_copy_of_the_result, name="out") is None
 
 
 def no_prompt(prompt, n):
