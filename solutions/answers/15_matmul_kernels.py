@@ -288,6 +288,21 @@ def turned_without_a_barrier(code):
     return replaced(code, "    __syncthreads();\n", "")
 
 
+@wrong("turn_tile", says="with two loops in place of that on line 9: one for line 10, then `__syncthreads();`, then")
+def turned_row_by_row(code):
+    return holes(
+        code,
+        """
+    __shared__ float tile[32][33];
+    for (int r = warp; r < 32; r += 8) {
+        if (m0 + r < M && k0 + lane < K) tile[r][lane] = a[(size_t)(m0 + r) * K + k0 + lane];
+        __syncthreads();
+        if (k0 + r < K && m0 + lane < M) turned[(size_t)(k0 + r) * M + m0 + lane] = tile[lane][r];
+    }
+""",
+    )
+
+
 @wrong("turn_tile", says="with `return`, are missing: when they are there after the barrier, all of it is written")
 def turned_by_those_who_read(code):
     return replaced(

@@ -54,12 +54,13 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where, cause=None, compared=False, again=lambda code: None, mend=None) -> str:
+def problem_text(report, where, cause=None, compared=False, again=lambda code: None, mend=None, order=None) -> str:
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
     again: launches changed source, and returns the report, or None.
     mend: a sentence about a change that makes the kernel right; it takes the place of all advice.
+    order(problem): (a sentence that takes the place of a race's advice, or "", is it about a barrier that helps?).
     compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     early = any(p.kind == "copy-race" for p in report.problems)  # comes before a wait that never ends
@@ -74,8 +75,9 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
     outside = first.kind in ("bounds", "out-of-bounds")
     given = _behind(report.raw.code, first) if outside else ""
-    if mend:
-        lines.append(mend)
+    instead, helps = order(first) if order and not (mend or cause) else ("", True)
+    if mend or instead:
+        lines.append(mend or instead)
     elif decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
@@ -90,7 +92,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + _look_for(first, {} if decided else where))
+    return "\n".join(lines + _look_for(first, {} if decided or not helps else where))
 
 
 def _behind(code, problem) -> str:
