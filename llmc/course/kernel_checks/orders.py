@@ -10,6 +10,7 @@ from llmc.cuda.emulator.findings.barrier_advice import Place
 from llmc.cuda.emulator.findings.loops import BLOCK_BARRIER, LOOP, WARP_BARRIER, end_after
 
 OTHERWISE = re.compile(r"\s*else\b")
+WHOLE = re.compile(r"\b(?:const\s+)?(?:int|size_t|unsigned|bool)\s+\w+\s*=[^;{}]*;")  # a declaration both loops need
 BRANCH, COUNTED = re.compile(r"\bif\s*\("), re.compile(r"\b(?:for|while)\s*\(")
 
 
@@ -68,10 +69,12 @@ def in_two_loops(code, first, second, barrier) -> str | None:
     head = _head(text, block[0], COUNTED)
     if head is None:
         return None
+    first_part = text[block[0] : there.start() if there else second_start]
+    again = " ".join([head, "{", *(" ".join(each.split()) for each in WHOLE.findall(first_part))])
     if there is None:
-        return _put(code, second_start, f"}} {barrier} {head} {{")
+        return _put(code, second_start, f"}} {barrier} {again}")
     end = text.index(";", there.start()) + 1
-    return f"{code[: there.start()]}}} {code[there.start() : end]} {head} {{{code[end:]}"
+    return f"{code[: there.start()]}}} {code[there.start() : end]} {again}{code[end:]}"
 
 
 def _put(code, position, barrier) -> str:

@@ -25,7 +25,7 @@ from llmc.cuda.emulator.findings.race_advice import barrier_that_mends
 
 RACES = ("race", "missing-syncwarp")
 TOGETHER = 3  # barriers that are put for races that are left
-RIGHT = "right"
+RIGHT, STAYS = "right", "the race stays."
 PASSES = "Your kernel passes this whole check with"
 
 
@@ -66,7 +66,8 @@ def tried(report, problem, trial) -> tuple[str, bool]:
         "end of a loop": f"at the end of the loop on line {place.line}",
         "after a call": f"after the call on line {place.line}",
     }[place.head]
-    return " ".join(filter(None, [f"With `{barrier}` {where} {seen}", other or _which_value(problem)])), False
+    other = other or (_or_else(problem) if seen != STAYS else "")
+    return " ".join(filter(None, [f"With `{barrier}` {where} {seen}", other])), False
 
 
 def _seen(code, first, problem, trial) -> str:
@@ -85,7 +86,7 @@ def _seen(code, first, problem, trial) -> str:
         return ""
     report, after = launched
     if any(_is_the_same(each, problem) for each in report.problems):
-        return "the race stays."
+        return STAYS
     before = {(each.kind, each.line) for each in first.problems}
     new = [each for each in report.problems if each.kind not in RACES and (each.kind, each.line) not in before]
     if any(each.kind == "barrier-divergence" for each in report.problems):
@@ -135,13 +136,14 @@ def _first_of(name, got, right) -> str:
     return f"{name} is still wrong: {name}[{index}] is {got[place]:.7g} and should be {right[place]:.7g}"
 
 
-def _which_value(problem) -> str:
-    """A question about a line that reads what another one writes."""
+def _or_else(problem) -> str:
+    """What may be wrong with a kernel that is not right with the barrier."""
     raw = problem.found.problem
-    if raw.write and raw.write2 or problem.line == problem.line2 or not problem.line2:
-        return ""
-    reader, writer = (problem.line2, problem.line) if raw.write else (problem.line, problem.line2)
-    return f"Which value should line {reader} see, the one before line {writer} writes, or the one after it?"
+    if raw.write and raw.write2:
+        return "So either something else is wrong, too, or not both threads should write it."
+    reader = problem.line2 if raw.write else problem.line
+    sees = f"line {reader} should see another value than it does with the barrier: in which order should they come"
+    return f"So either something else is wrong, too, or {sees}?" if reader else ""
 
 
 def _another_order(code, problem, barrier, trial) -> str:

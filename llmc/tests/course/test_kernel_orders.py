@@ -54,6 +54,8 @@ def test_a_barrier_at_a_place(place, lines):
 def test_two_loops_and_another_order():
     changed = orders.in_two_loops(ROUNDS, 4, 6, BAR).splitlines()
     assert changed[4].split() == ["}", BAR, *"for (int r = 0; r < 4; r++) {".split()]
+    code = ROUNDS.replace("s[r] = 1;", "int k = r + 1; s[k] = 1;", 1)
+    assert "for (int r = 0; r < 4; r++) { int k = r + 1;\n" in orders.in_two_loops(code, 4, 6, BAR)
     changed = orders.exchanged(ROUNDS, 4, 6, BAR).splitlines()
     assert changed[3].strip() == f"s[0] = s[r + 1]; {BAR} s[r] = 1;" and not changed[5].strip()
     assert orders.parted(ROUNDS, 12, 16) is None  # two branches of one statement
