@@ -262,12 +262,12 @@ def tree_of_one_number_each(code):
     return replaced(code, LOOP, "    if (t < C) sum = x[t];\n")
 
 
-@wrong("tree_sum", says="ninitialised")
+@wrong("tree_sum", says="then read. Line 13 writes partial only where `t < C`.")
 def tree_with_holes_in_it(code):
     return replaced(code, "partial[t] = sum;", "if (t < C) partial[t] = sum;")
 
 
-@wrong("tree_sum", says="extra passes are made for bank conflicts")
+@wrong("tree_sum", says="At other turns they are 4, 8, 16, … apart. Let neighbouring lanes take")
 def tree_of_neighbours(code):
     pairs = "        if (2 * step * t < blockDim.x) partial[2 * step * t] += partial[2 * step * t + step];\n"
     return replaced(code, HALVES, "for (int step = 1; step < blockDim.x; step *= 2)", STEP, pairs + BARRIER)
@@ -290,7 +290,7 @@ def tree_that_ends_early(code):
     return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
 
 
-@wrong("tree_sum", says="ninitialised")
+@wrong("tree_sum", says="with `out[blockIdx.x] = partial[0]` in place of `out[blockIdx.x] += partial[0]`")
 def tree_added_to_what_was_there(code):
     return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] += partial[0];")
 

@@ -259,7 +259,7 @@ def dx_with_down_and_broadcast(code):
     return replaced(code, "    return v;", "    return __shfl_sync(0xffffffff, v, 0);")
 
 
-@wrong("layernorm_dx", says="For the call in line 21, the loop on line 19 keeps some lanes away")
+@wrong("layernorm_dx", says="lane that takes no part, line 4, called at lines 21 and 25.")
 def dx_with_a_warps_sum_in_the_loop(code):
     return replaced(code, "dnorms += dnorm;", "dnorms += warp_sum(dnorm);", "warp_sum(dnorms) / C", "dnorms / C")
 

@@ -117,7 +117,7 @@ def tiles_that_keep_what_is_there(code):
     )
 
 
-@wrong("tiled_matmul", says="ninitialised")
+@wrong("tiled_matmul", says="Line 14 writes as only where `m0 + row < M && k < K`.")
 def tiles_that_are_not_filled(code):
     return replaced(code, A_COPY, "if (m0 + row < M && k < K) as[row][column] = a[(size_t)(m0 + row) * K + k];")
 
@@ -288,6 +288,21 @@ def turned_without_a_barrier(code):
     return replaced(code, "    __syncthreads();\n", "")
 
 
+@wrong("turn_tile", says="with two loops in place of that on line 9: one for line 10, then `__syncthreads();`, then")
+def turned_row_by_row(code):
+    return holes(
+        code,
+        """
+    __shared__ float tile[32][33];
+    for (int r = warp; r < 32; r += 8) {
+        if (m0 + r < M && k0 + lane < K) tile[r][lane] = a[(size_t)(m0 + r) * K + k0 + lane];
+        __syncthreads();
+        if (k0 + r < K && m0 + lane < M) turned[(size_t)(k0 + r) * M + m0 + lane] = tile[lane][r];
+    }
+""",
+    )
+
+
 @wrong("turn_tile", says="with `return`, are missing: when they are there after the barrier, all of it is written")
 def turned_by_those_who_read(code):
     return replaced(
@@ -344,7 +359,7 @@ def turned_with_the_edges_exchanged(code):
     )
 
 
-@wrong("turn_tile", says="index outside a fixed array")
+@wrong("turn_tile", says="line 9 declares tile[32][31]: does `lane` go too far, or is the array too small?")
 def turned_in_a_tile_that_is_too_small(code):
     return replaced(code, TILE, "tile[32][31]")
 
@@ -435,7 +450,7 @@ def square_with_rows_of_M(code):
     return replaced(code, "result[(size_t)m * N + n]", "result[(size_t)m * M + n]")
 
 
-@wrong("register_tile", says="race within a warp")
+@wrong("register_tile", says='lesson 15, section "3.1 · v1: one thread for each result"')
 def square_that_is_too_large(code):
     code = replaced(
         code, "int m = m0 + row + i, n = n0 + column + j;", "int m = m0 + row + i, n = n0 + column / 4 + j;"
@@ -458,7 +473,7 @@ def square_of_half_a_slice(code):
     return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = 0; k < 4; k++) {")
 
 
-@wrong("register_tile", says="index outside a fixed array")
+@wrong("register_tile", says="`k` is 8 here, and line 14 declares as[8][64]: does `k` go too far?\n")
 def square_with_k_from_k0(code):
     return replaced(code, "for (int k = 0; k < 8; k++) {", "for (int k = k0; k < k0 + 8; k++) {")
 
@@ -1120,7 +1135,7 @@ def tiled_with_pointers_that_move_on_as_well(code):
     return replaced(code, barrier, barrier.replace("    }\n", "        a += 16;\n        b += 16;\n    }\n"))
 
 
-@wrong("double_buffer", says="Or is another buffer meant, whose copy has been waited for?")
+@wrong("double_buffer", says="starts another copy into the place in as that line 49 is about to read: a copy for a")
 def buffers_exchanged_before_the_product(code):
     code = replaced(code, "k0 += 8, now = 1 - now)", "k0 += 8)")
     code = replaced(

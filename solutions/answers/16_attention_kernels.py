@@ -457,7 +457,7 @@ def dq_divides_by_the_logarithm(code):
     return replaced(code, "* scale - stats[row])", "* scale) / stats[row]")
 
 
-@wrong("attention_dq", says="did not take part, while thread (0, 0, 0) of the same block called it")
+@wrong("attention_dq", says="as many turns, and with the same `i` if it puts together what they have for one")
 def dq_of_keys_shared_by_the_lanes(code):
     return replaced(code, "for (int i = 0; i <= t; i++)", "for (int i = lane; i <= t; i += 32)")
 

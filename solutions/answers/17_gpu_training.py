@@ -90,7 +90,7 @@ def classifier_with_two_ends(code):
     )
 
 
-@wrong("classifier_kernel", says="still see the old value? Then read it before line")
+@wrong("classifier_kernel", says="with line 36 in front of line 31, and `__syncwarp();` between them: it needs what")
 def classifier_that_reads_the_targets_logit_last(code):
     loss, last = "    if (lane == 0) losses[row] = logf(total) + of_row - of_target;\n", "dloss * (p - y);\n    }\n"
     return replaced(code, loss, "", last, last + loss.replace("of_target", "logits[target]"))
@@ -107,7 +107,7 @@ def classifier_reads_the_target_too_late(code):
     )
 
 
-@wrong("classifier_kernel", says="race within a warp")
+@wrong("classifier_kernel", says="Put `__syncwarp();` behind line 21 and in front of line 31: your kernel passes")
 def classifier_without_a_barrier(code):
     return replaced(code, "    __syncwarp();  // all lanes have read the target's logit\n", "")
 

@@ -30,7 +30,7 @@ def conflict(report) -> str:
     banks = BANKS // math.gcd(stride, BANKS)
     into = "the same bank" if banks == 1 else f"only {banks} of the {BANKS} banks"
     told = f"In line {line}, where a warp {verb} shared memory, neighbouring lanes are {stride} floats apart"
-    others = sorted({_stride(each) for each in found} - {0, stride})
+    others = sorted({_stride(each) for each in [*found, *_of_all_warps(report, worst)]} - {0, stride})
     if others:  # so it is no row of an array
         apart = ", ".join(map(str, others[:3])) + ", …" * (len(others) > 3)
         mend = f"At other turns they are {apart} apart. Let neighbouring lanes take neighbouring numbers at every turn."
@@ -76,17 +76,36 @@ def _two_lanes(places, line, verb) -> str:
 
 def _of_a_warp(report, access) -> list:
     """Which float each lane of a warp asks for, in each such access of the first warp that has several passes."""
+    for lanes in _lanes_of_warps(report, access):
+        every = _by_turns(lanes, "offset")
+        if len({len(lane) for lane in lanes}) == 1 and _passes(every[0] // 4) > 1:
+            return [places // 4 for places in every]
+    return []
+
+
+def _of_all_warps(report, access):
+    """The same for each turn of every warp whose lanes drop out one after another, as in a tree."""
+    for lanes in _lanes_of_warps(report, access):
+        steps = _by_turns(lanes, "step")
+        if all(one.max() < next_one.min() for one, next_one in zip(steps, steps[1:])):
+            yield from (places // 4 for places in _by_turns(lanes, "offset"))
+
+
+def _lanes_of_warps(report, access):
+    """The recorded accesses of each lane, a list for each warp."""
     trace = report.raw.trace
     mine = np.sort(trace[(trace["pc"] == access.pc) & (trace["argument"] < 0)], order="step")
     warps = mine["block"] * 64 + mine["thread"] // BANKS  # at most 32 warps a block
     for warp in np.unique(warps):
         rows = mine[warps == warp]
-        lanes = [rows[rows["thread"] % BANKS == lane]["offset"] // 4 for lane in range(BANKS)]
-        lanes = [lane for lane in lanes if len(lane)]
-        every = [np.array([lane[turn] for lane in lanes if len(lane) > turn]) for turn in range(len(lanes[0]))]
-        if len({len(lane) for lane in lanes}) == 1 and _passes(every[0]) > 1:
-            return every
-    return []
+        lanes = [rows[rows["thread"] % BANKS == lane] for lane in range(BANKS)]
+        yield [lane for lane in lanes if len(lane)]
+
+
+def _by_turns(lanes, field) -> list:
+    """That field of the lanes' first accesses, of their second ones, …"""
+    turns = max(map(len, lanes))
+    return [np.array([lane[turn][field] for lane in lanes if len(lane) > turn]) for turn in range(turns)]
 
 
 def _passes(places) -> int:

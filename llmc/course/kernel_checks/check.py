@@ -61,7 +61,7 @@ from llmc.course.checks.check import check, say
 from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, words, wrong_numbers
+from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, tried_barriers, words, wrong_numbers
 from llmc.course.kernel_checks.in_c import in_c
 from llmc.course.kernel_checks.kept import Kept
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
@@ -205,7 +205,16 @@ class kernel_check(check):
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, [before.get(id(a), a) for a in given])
 
-            raise WrongAnswer(words.problem_text(self.report, self.where, cause, compared is not None, changed, mend))
+            def launched(other):
+                arguments = copy.deepcopy([before.get(id(a), a) for a in given])
+                with suppress(WrongAnswer):
+                    return emulate(other, kernel, grid, block, arguments), arguments
+
+            trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
+            order = partial(tried_barriers.tried, self._report, trial=trial) if is_explaining() else None
+            raise WrongAnswer(
+                words.problem_text(self.report, self.where, cause, compared is not None, changed, mend, order)
+            )
         if first:
             self._kept.after(given, self._again)
         self._inspect_inputs(names, args, given)

@@ -86,7 +86,7 @@ def _first(code, kernel, launch, ours, confirmed, several) -> str | None:
                 report = switched.launch(k, grid, block, given, outputs, shared_mem)
             except (KernelError, UserError):  # it never ended, say; others may
                 continue
-            if report.raw.problems or not _alike(given, ours):
+            if report.raw.problems or not alike(given, ours):
                 continue
             tried += 1
             if confirmed(changed(code, several[k])):
@@ -104,7 +104,7 @@ def _staying(code, repair):
     return repair._replace(changes=((piece, "false"),), new="false")
 
 
-def _alike(given, ours) -> bool:
+def alike(given, ours) -> bool:
     """Are all arrays the same, but for rounding?"""
     for got, right in zip(given, ours):
         if not isinstance(got, np.ndarray):

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from llmc.course.kernel_checks.given import behind, called_in, moved_before
+from llmc.course.kernel_checks.given import behind, called_in, moved_before, own_lines
 from llmc.course.kernel_checks.left import idle_leave, left_early, too_few_each
 from llmc.course.kernel_checks.source import literal_block, literal_warps
 from llmc.course.kernel_checks.unwritten import skipped
@@ -12,6 +12,8 @@ from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.advice import BELOW, DYNAMIC
+from llmc.cuda.emulator.findings.fill_advice import FILL
+from llmc.cuda.emulator.findings.fixed_arrays import OR_SMALL
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
 from llmc.cuda.emulator.findings.race_advice import NOT_ONE_TO_ONE
 
@@ -24,6 +26,8 @@ LITERAL = "There is a "
 NO_LOOP = re.compile(r"with `\w+` (?:in place of `\w+`|and `\w+` in the other order), everywhere")  # as if of one turn
 IN_GLOBAL = "race in global memory"
 DRAW = "To see which thread touches what:  c.report.plot()"
+DECLARES = re.compile(r"\bline (\d+) declares ")  # findings/fixed_arrays.py
+OF_ANOTHER = re.compile(r"For the call in line (\d+),")  # findings/absences.py
 TITLE = re.compile(r"(?P<title>[^:]+): kernel \S+?(?:, lines? [^:]+)?: ")  # how a report's paragraph begins
 
 
@@ -54,12 +58,13 @@ def _short(size) -> str:
     return f"({', '.join(map(str, kept))}{',' * (len(kept) == 1)})"
 
 
-def problem_text(report, where, cause=None, compared=False, again=lambda code: None, mend=None) -> str:
+def problem_text(report, where, cause=None, compared=False, again=lambda code: None, mend=None, order=None) -> str:
     """The message for a report with problems: the gravest in full, the others by name.
 
     cause: words for the change of the solution that leads to the same; they take the place of general advice.
     again: launches changed source, and returns the report, or None.
     mend: a sentence about a change that makes the kernel right; it takes the place of all advice.
+    order(problem): (a sentence that takes the place of a race's advice, or "", is it about a barrier that helps?).
     compared: does the message also get a `comparison`? Then it does not guess that a bound is too small.
     """
     early = any(p.kind == "copy-race" for p in report.problems)  # comes before a wait that never ends
@@ -67,15 +72,16 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     first, *others = sorted(report.problems, key=lambda p: gravity[p.kind])  # often the cause of the others
     said, *rest = TITLE.sub("", first.text, count=1).split("\n")
     one = first.calls and first.line2 in (0, first.line)
-    called = f", called at line {first.calls[0]}" if one else ""
+    called = f", called at {_in_lines(first)}" if one else ""
     lines = [f"{head(first)}{called}.", said[:1].upper() + said[1:], *rest[:-1]]
     unwritten, unfilled = first.kind == "never-written", first.kind == "uninitialised"
     decided = skipped(report) if unwritten and not cause else ""  # by a condition
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
     outside = first.kind in ("bounds", "out-of-bounds")
     given = _behind(report.raw.code, first) if outside else ""
-    if mend:
-        lines.append(mend)
+    instead, helps = order(first) if order and not (mend or cause) else ("", True)
+    if mend or instead:
+        lines.append(mend or instead)
     elif decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
@@ -90,7 +96,14 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + _look_for(first, {} if decided else where))
+    return "\n".join(lines + _look_for(first, {} if decided or not helps else where))
+
+
+def _in_lines(problem) -> str:
+    """ "line 25"; "lines 21 and 25" where the advice is about another call of the function than the one that failed."""
+    other = OF_ANOTHER.search(problem.text)
+    lines = sorted({problem.calls[0], int(other[1]) if other else problem.calls[0]})
+    return f"line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}"
 
 
 def _behind(code, problem) -> str:
@@ -106,6 +119,8 @@ def may_be_a_slip(report) -> str:
     shared = first.kind == "race" and first.text.startswith("race in shared")
     if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
         return "race"  # of two lanes at one place of an array
+    if first.kind == "uninitialised" and first.found and first.found.array is not None:
+        return first.kind  # of an output: `+=` for `=`, say
     slips = "never-written", "out-of-bounds", "bounds", "race", "copy-race", "deadlock"
     return first.kind if first.kind in slips and not shared else ""
 
@@ -114,14 +129,25 @@ def _look_for(problem, where) -> list[str]:
     """Where to look: for the kind of problem in this array, or in any."""
     one_to_one = NOT_ONE_TO_ONE in problem.text  # a race, but not one that waiting would end
     kind = "never-written" if one_to_one and "never-written" in where else problem.kind
-    if kind == "race" and problem.text.startswith(IN_GLOBAL) and IN_GLOBAL in where:
+    if IN_GLOBAL in where and (kind == "race" and problem.text.startswith(IN_GLOBAL) or _no_barrier_helps(problem)):
         kind = IN_GLOBAL
     in_this_array = f"{kind} {problem.where.partition('[')[0]}"
     return look(where, in_this_array if in_this_array in where else kind)
 
 
+def _no_barrier_helps(problem) -> bool:
+    """Do two lanes of a warp write one element of an array in the same line?"""
+    found = problem.found.problem if problem.kind == "missing-syncwarp" and problem.found else None
+    same_line = problem.line2 in (0, problem.line)
+    return bool(found and found.write and found.write2 and found.space == "global" and same_line)
+
+
 def _advice(report, problem, general, guess, again) -> str:
     """What to do about a problem: the report's general sentence, or one for a launch whose size the check has given."""
+    if problem.kind == "uninitialised":
+        return general.replace(f", {FILL}", "")  # the launch is given
+    if problem.kind == "bounds":
+        return _of_given(report, general)
     if problem.kind == "misaligned":
         return _threads_for_fours(report) or general
     if problem.kind != "never-written":
@@ -134,6 +160,13 @@ def _advice(report, problem, general, guess, again) -> str:
     if guess and _only_the_end(report):
         launch = "Everything before it is written."
     return f"{launch} Work out by hand which thread should write {problem.where}."
+
+
+def _of_given(report, general) -> str:
+    """The advice without a doubt about an array that the exercise has declared."""
+    declared, own = DECLARES.search(general), own_lines(report.raw.code, report.raw.kernel)
+    given = declared and own and int(declared[1]) not in own
+    return general.replace(OR_SMALL, "") if given else general
 
 
 def _raw(report, kind):

@@ -84,10 +84,11 @@ def _rounds(code, head, lanes) -> str:
     """What to do about a loop that some go through more often than others."""
     first = BEGINS.search(statements(code).splitlines()[head - 1])
     if lanes and first and lane_names(code) & {*NAME.findall(first[2])}:
-        begins = f"{first[1]} = {' '.join(first[2].split())}"
+        name, begins = first[1], f"{first[1]} = {' '.join(first[2].split())}"
         return (
             f"each lane goes through it with numbers of its own (`{begins}`). If the call is meant for what the lanes "
-            "have gathered, put it after the loop; if it is meant in every turn, all lanes need as many turns."
+            "have gathered, put it after the loop; if it is meant in every turn, all lanes need as many turns, and "
+            f"with the same `{name}` if it puts together what they have for one `{name}`."
         )
     who, apart = ("lanes", ", but not around the call") if lanes else ("threads", "")
     return f"let all {who} go through the loop equally often, and put an `if` around what only some should do{apart}."

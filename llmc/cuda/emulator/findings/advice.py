@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from llmc.cuda.emulator.findings.fixed_arrays import too_large
 from llmc.cuda.emulator.findings.guards import check_above, moved_on, one_too_many
 from llmc.cuda.emulator.findings.index import values_of, worked_out_index
 from llmc.cuda.emulator.findings.limits import what_limits
@@ -85,6 +86,8 @@ def bounds(found) -> str:
     numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)
     if numbers and numbers[1] == numbers[2] and (line := one_too_many(found, int(numbers[2]))):
         return f"The check on line {line} lets one too many through: the last index is the length minus 1."
+    if said := numbers and too_large(found, *map(int, numbers.groups())):
+        return said
     return (
         "The last index of an array of n elements is n - 1: check the bound of the loop, the order of the indices, and "
         f"whether the array is as large as the block.{_values(found)}"

@@ -19,6 +19,7 @@ from llmc.cuda.emulator.findings.loops import (
 from llmc.cuda.emulator.findings.values import function_around, in_words
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
+OR_EARLIER = re.compile(r" Or should line \d+ still see the old value\? Then read it before line \d+\.")
 
 
 class Place(NamedTuple):
@@ -86,16 +87,25 @@ def _placed(found, barrier) -> tuple[Place | None, str]:
 
 def _read_on(found) -> str:
     """A sentence: the lines of the function that read the array, where it is not known which of them was the other."""
-    name = found.problem.array or (found.name if found.array is not None else "")
-    lines, read = mask(found.raw.code).splitlines(), []
+    name, read = _name(found), lines_that_read(found)
+    return f" {name} is read on line{'s' * (len(read) > 1)} {in_words([str(line) for line in read])}." if read else ""
+
+
+def _name(found) -> str:
+    return found.problem.array or (found.name if found.array is not None else "")
+
+
+def lines_that_read(found) -> list[int]:
+    """The lines of the function that holds the first access that read its array, if that has a name."""
+    name, lines, read = _name(found), mask(found.raw.code).splitlines(), []
     if not name or not found.line:
-        return ""
+        return []
     text, at = function_around(lines, found.line)
     first = found.line - text.count("\n", 0, at)
     for number, line in enumerate(text.splitlines(), first):
         if re.search(rf"\b{name}\s*\[", re.sub(rf"\b{name}\s*\[[^\[\]]*\]\s*=(?!=)", "", line)):
-            read.append(str(number))
-    return f" {name} is read on line{'s' * (len(read) > 1)} {in_words(read)}." if read else ""
+            read.append(number)
+    return read
 
 
 def _or_earlier(found, second) -> str:

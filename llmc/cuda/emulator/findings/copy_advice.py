@@ -38,7 +38,7 @@ def copy_race(found) -> str:
             "use another place. A ring of stages needs one more than there may be copies under way."
         )
     left = re.fullmatch(r"left by wait (\d+)", problem.detail)
-    if problem.detail == "over" and (said := _into_what_is_read(found)):
+    if problem.detail in ("over", "no wait") and (said := _into_what_is_read(found)):
         return said
     if problem.detail == "over" and not own:
         return (

@@ -5,9 +5,15 @@ from math import prod
 
 import numpy as np
 
+from llmc.cuda.emulator.compiling.text import closing, line_at, statements
 from llmc.cuda.emulator.findings.absences import exits
+from llmc.cuda.emulator.findings.loops import IF, head_of
+from llmc.cuda.emulator.findings.places import item_of
+from llmc.cuda.emulator.findings.values import function_around
 
 BULK = re.compile(r"cp[._]async[._]bulk")
+STORES = r"(?<![\w.]){}\s*(?:\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]\s*)+=(?!=)"  # not +=
+FILL = "or fill the array before the launch if the kernel is meant to add to it"
 LEAST = 8  # elements of a row that ends in padding
 
 
@@ -23,15 +29,13 @@ def uninitialised(found) -> str:
         starts = "Shared memory starts with whatever was there before"
         if _is_empty(found.raw):
             return f"{starts}, and no thread writes anything to it in this launch: put there what is read here."
-        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or " Or does the index go too far?"
+        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or _only_where(found)
+        why = why or " Or does the index go too far?"
         return (
             f"{starts}: fill every element that will be read, with a neutral value (0 for a sum) where there is no "
             f"data, then `__syncthreads();`, then read.{why}"
         )
-    return (
-        "An output starts with whatever was there before: write it with `=` before the first `+=` or read, or fill the "
-        "array before the launch if the kernel is meant to add to it."
-    )
+    return f"An output starts with whatever was there before: write it with `=` before the first `+=` or read, {FILL}."
 
 
 def _is_empty(raw) -> bool:
@@ -76,7 +80,7 @@ def _beginning(found) -> str:
     arrays = [one for one in found.raw.shared_arrays if one.name == problem.array]
     if len(arrays) != 1 or not re.fullmatch(r"\d+;-?\d+", problem.detail) or not problem.offset:
         return ""
-    (run, gap), size = map(int, problem.detail.split(";")), problem.size
+    (run, gap), size = map(int, problem.detail.split(";")), item_of(found.raw.code, problem)
     if run < problem.offset or 0 <= gap < arrays[0].size - problem.offset or problem.offset % size:
         return ""
     here, last = problem.offset // size, arrays[0].size // size - 1
@@ -86,14 +90,43 @@ def _beginning(found) -> str:
     )
 
 
+def _only_where(found) -> str:
+    """A sentence if all lines that give the array its first numbers stand in conditions; else ""."""
+    code, problem = found.raw.code, found.problem
+    text = statements(code)
+    read = text.splitlines()[found.line - 1] if found.line else ""
+    names = {name for name in re.findall(r"(\w+)\s*\[", read) if re.search(rf"__shared__[^;]*\b{name}\s*\[", text)}
+    name = problem.array or (names.pop() if len(names) == 1 else "")
+    if not name or not found.line:
+        return ""
+    here, at = function_around(text.splitlines(), found.line)
+    before = found.line - here.count("\n", 0, at) - 1  # lines in front of that function
+    writes = [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
+    told = [_condition(text, line, found.line) for line in writes]
+    if not told or not all(told):
+        return ""
+    return f" Line {writes[0]} writes {name} only where `{told[0]}`."
+
+
+def _condition(text, line, other) -> str:
+    """What the `if` around this line asks for; "" without one, for its `else`, and if it holds the other line, too."""
+    number = head_of(text, IF, line)
+    head = IF.search(text.splitlines()[number - 1]) if number else None
+    if not head or not head[0].startswith("if") or head_of(text, IF, line, other) == number:
+        return ""
+    at = sum(map(len, text.splitlines(True)[: number - 1])) + head.end() - 1
+    return " ".join(text[at + 1 : closing(text, at)].split())
+
+
 def _padding(found) -> str:
     """A sentence if one element behind several written ones is empty, and the next one is written again."""
     problem = found.problem
     hole = re.fullmatch(r"(\d+);(\d+)", problem.detail)
-    if not hole or not problem.array or problem.offset % problem.size:
+    size = item_of(found.raw.code, problem)
+    if not hole or not problem.array or size != problem.size or problem.offset % size:
         return ""
     run, gap = map(int, hole.groups())
-    size, here = problem.size, problem.offset // problem.size
+    here = problem.offset // size
     if run < LEAST * size or gap != size:
         return ""
     name = problem.array

@@ -1,8 +1,18 @@
 """Where an access went, in words: an array's name and index, a byte of shared memory, a thread of a block."""
 
+import re
+
 import numpy as np
 
+from llmc.cuda.emulator.compiling.text import statements
+
 WIDTH = 100  # characters of a source line that a message repeats
+SIZES = {"double": 8, "float": 4, "int": 4, "unsigned": 4, "half": 2, "__half": 2, "__nv_bfloat16": 2, "char": 1}
+DECLARED = (
+    r"__shared__[^;()]*?(?:\([^()]*\)[^;()]*?)?\b(\w+)\s+"  # the type; alignas(16) may stand before it
+    r"(?:\w+\s*(?:\[[^;\]]*\]\s*)*,\s*)*{}\s*\["  # others of that type, and then this array
+)
+VECTOR = re.compile(r"(?:float|int|uint)([234])")
 
 
 def source_line(code, line) -> str:
@@ -21,11 +31,28 @@ def place(raw, problem) -> str:
     array = array_of(raw, problem)
     if array is not None:
         return element(raw.arguments[problem.argument].name, array, problem.offset, problem.size)
-    if problem.array and problem.size and problem.offset % problem.size == 0:
-        return f"{problem.array}[{problem.offset // problem.size}]"
+    item = item_of(raw.code, problem)
+    if problem.array and item and problem.offset % item == 0:
+        first, many = problem.offset // item, problem.size // item
+        if many > 1:
+            return f"{problem.size} bytes of {problem.array}, elements {first} to {first + many - 1}"
+        return f"{problem.array}[{first}]"
     if problem.space == "shared":
         return shared(problem.offset, problem.size)
     return "global memory" if problem.space == "global" else ""
+
+
+def item_of(code, problem) -> int:
+    """Bytes of an element of the shared array that `problem` is about, by its declaration; else those of the access.
+
+    An access may take several elements at once, and the kernel counts these.
+    """
+    match = re.search(DECLARED.format(problem.array), statements(code)) if problem.array else None
+    if not match:
+        return problem.size
+    vector = VECTOR.fullmatch(match[1])
+    item = 4 * int(vector[1]) if vector else SIZES.get(match[1], problem.size)
+    return item if problem.size % item == 0 else problem.size
 
 
 def bare_index(raw, problem) -> str:

@@ -1,6 +1,6 @@
 """Problems as a learner meets them: one for each mistake, with its line, its place and a paragraph of words."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from llmc.cuda.emulator.findings.causes import by_cause, more_races
 from llmc.cuda.emulator.findings.finding import Finding
@@ -29,6 +29,7 @@ class Problem:
     block2: tuple | None = None
     thread2: tuple | None = None
     more: tuple[tuple[int, int], ...] = ()  # lines of the other races that the same barrier would mend
+    found: Finding | None = field(default=None, repr=False, compare=False)
 
     def __str__(self):
         return self.text
@@ -120,4 +121,5 @@ def _problem(found: Finding, others) -> Problem:
         block2=item.block2,
         thread2=item.thread2,
         more=tuple((other.line, other.line2) for other in others),
+        found=found,
     )
