@@ -452,7 +452,7 @@ def partials_of_all_rows(code):
     return replaced(code, "int n = blockIdx.x; n < N; n += gridDim.x", "int n = 0; n < N; n++")
 
 
-@wrong("layernorm_partials", says="the first rows alone: go on as long as there are any")
+@wrong("layernorm_partials", says="the block's first row alone: go on in steps of gridDim.x.\n")
 def partials_of_one_row(code):
     loop = "for (int n = blockIdx.x; n < N; n += gridDim.x) {"
     return replaced(code, loop, "for (int n = blockIdx.x; n < N && n < gridDim.x; n += gridDim.x) {")

@@ -56,7 +56,9 @@ def _means(x) -> dict:
     with np.errstate(over="ignore", invalid="ignore"):
         known = {words: merged(x, mean=rule)[0] for words, rule in rules.items()}
         for words, rule in rules.items():
-            known[f"{words} (an empty part returns the other one)"] = merged(x, mean=_guarded(rule, 1))[0]
+            guarded = merged(x, mean=_guarded(rule, 1))[0]  # (N,)
+            if not np.allclose(guarded, known[words], equal_nan=True):
+                known[f"{words} (an empty part returns the other one)"] = guarded
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
     grown, _ = merged(x, count=lambda a, b: np.where(a[0] + b[0] > 0, a[0] + 1, 0))  # (N,)
