@@ -102,7 +102,7 @@ def grid_without_the_one_in_y(rows, cols, block):
     return (cols - 1) // block[0] + 1, (rows - 1) // block[1]
 
 
-@wrong("grid_for", says="That is n / d + 0.5 for both axes, rounded down: round up")
+@wrong("grid_for", says="for both axes, rounded down, which is n / d to the nearest: round n / d up.")
 def grid_rounded_half_up(rows, cols, block):
     return int(cols / block[0] + 0.5), int(rows / block[1] + 0.5)
 

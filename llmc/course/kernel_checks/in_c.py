@@ -12,7 +12,6 @@ ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move 
 TERMS = [
     (re.compile(python), c)
     for python, c in (
-        (r"the order is out, mean, rstd", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"the lines of `if ([^`]*):`", r"the lines of `if (\1)`"),
