@@ -479,7 +479,7 @@ def square_with_columns_of_a_warp(code):
 
 
 @wrong(
-    "register_tile", says="rows and columns lie 8 apart where they are multiplied, and side by side where they are w"
+    "register_tile", says="and side by side where they are written: multiply as[k][row + i] with bs[k][column + j]."
 )
 def square_that_multiplies_apart(code):
     return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
@@ -698,7 +698,7 @@ def buffers_with_two_batches_to_a_slice_that_wait_for_the_next_one(code):
     return buffers_with_two_batches_to_a_slice(code).replace("wait_but<2>()", "wait_but<1>()")
 
 
-@wrong("double_buffer", says="only 0 of 8 slices come in the background")
+@wrong("double_buffer", says="Ask for the next slice, into the buffers that are not being read, then multiply with the")
 def one_buffer(code):
     loop = "    for (int k0 = 0; k0 < K; k0 += 8) {\n" + BARRIER
     loop += "        ask(as[0], a, m0, k0, M, K, true);\n        ask(bs[0], b, n0, k0, N, K, false);\n"
@@ -861,7 +861,7 @@ def tuner_that_guesses(M, N, K, tiles, measure):
     return tile, max(1, min(16, 132 // blocks[tile]))
 
 
-@wrong("autotune", says="the second thing that autotune returns is parts")
+@wrong("autotune", says="a whole number (an int) from 1 to 16, but it is the float 1.0.")
 def tuner_with_a_float(M, N, K, tiles, measure):
     tile, parts = min(((tile, parts) for tile in tiles for parts in (1, 4, 7)), key=lambda way: measure(*way))
     return tile, parts / 1

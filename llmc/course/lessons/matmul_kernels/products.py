@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.lessons.matmul_kernels import misplaced
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
+APART = re.compile(r"lie (\d+) apart where they are multiplied")
 ANEW = "is it declared, or set to 0, inside of the loop, and so begins anew in every turn? Or is it set, with =?"
 
 
@@ -215,7 +216,18 @@ def square_mistakes(right, size, tile) -> dict:
     found = {words: array[cut] for words, array in found.items()}
     for words, array in _other_places(whole, m, n, size, tile).items():
         found.setdefault(words, array[cut])
-    return telling({words: (array, SQUARE) for words, array in _told_apart(found).items()}, right)
+    told = {_with_advice(words, tile // size): (array, SQUARE) for words, array in _told_apart(found).items()}
+    return telling(told, right)
+
+
+def _with_advice(words, threads) -> str:
+    """The words; where threads that write what lies side by side multiply what overlaps, what they should multiply.
+
+    threads: of a row. Numbers as far apart as there are threads do not overlap, and may be what was meant.
+    """
+    apart = APART.search(words)
+    other = apart and int(apart[1]) != threads
+    return f"{words}: multiply as[k][row + i] with bs[k][column + j]" if other else words
 
 
 def _other_places(whole, m, n, size, tile) -> dict:
