@@ -478,9 +478,7 @@ def square_with_columns_of_a_warp(code):
     return replaced(code, PLACE, "int m = m0 + row + i, n = n0 + threadIdx.x % 16 + j * 16;")
 
 
-@wrong(
-    "register_tile", says="and side by side where they are written: multiply as[k][row + i] with bs[k][column + j]."
-)
+@wrong("register_tile", says="and side by side where they are written: multiply as[k][row + i] with bs[k][column + j].")
 def square_that_multiplies_apart(code):
     return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
 

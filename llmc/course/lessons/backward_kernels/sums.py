@@ -369,8 +369,8 @@ def token_mistakes(dout, tokens, V, before) -> dict:
             lambda u: d[order[starts[u + 1] - 1]]
         ),
         "the mean of each bucket: add up, and do not divide": table(lambda u: right[found[u]] / counts[u]),
-        "the reference without the last row of each bucket: its last place is starts[u + 1] - 1, so go on while k is below "
-        "starts[u + 1]": table(lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]),
+        "the reference without the last row of each bucket: its last place is starts[u + 1] - 1, so go on while k is "
+        "below starts[u + 1]": table(lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]),
         "the reference without the first row of each bucket: it begins at starts[u]": table(
             lambda u: right[found[u]] - d[order[starts[u]]]
         ),
