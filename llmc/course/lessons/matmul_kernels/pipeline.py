@@ -83,5 +83,6 @@ def demand(code, kernel, grid, block, arguments, slices):
         raise Wasteful(
             f"right, but only {whole} of {slices} slices come in the background of a multiplication; the goal is all "
             f"but the first.{also if half else ''}\nAsk for the next slice, into the buffers that are not being read, "
-            f"then multiply with the present one, and only then wait{BATCHES * (half > 0)}.\n→ Where to look: {BACKGROUND}."
+            f"then multiply with the present one, and only then wait{BATCHES * (half > 0)}.\n"
+            f"→ Where to look: {BACKGROUND}."
         )
