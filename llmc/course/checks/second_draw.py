@@ -65,13 +65,17 @@ class _Notes:
         against = self._against if own else self._in_others
         with np.errstate(all="ignore"):
             mine = np.asarray(got, np.float64) - start
-        for sentence in self.sentences & known.keys():
+        present, explained = self.sentences & known.keys(), False
+        for sentence in present:
             wrong = known[sentence]
             wrong = wrong[0] if isinstance(wrong, tuple) else wrong
             with np.errstate(all="ignore"):
                 array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
             if array.shape == expected.shape and _contradicted(mine, array, expected, not own):
                 against.add(sentence)
+            explained |= array.shape == expected.shape and same(mine, array) and not same(array, expected)
+        if own and explained:  # by one of them, and of the others some would be right here
+            self._in_others |= self.sentences - present
         seen = len(self._tables)  # two show whether it is one table
         if seen == ENOUGH * (MANY if others else 1) or not others and seen > 1 and self._against == self.sentences:
             raise _Enough
