@@ -440,7 +440,7 @@ def square_with_rows_of_M(code):
     return replaced(code, "result[(size_t)m * N + n]", "result[(size_t)m * M + n]")
 
 
-@wrong("register_tile", says="race within a warp")
+@wrong("register_tile", says='section "3.1 · v1: one thread for each result"')
 def square_that_is_too_large(code):
     code = replaced(
         code, "int m = m0 + row + i, n = n0 + column + j;", "int m = m0 + row + i, n = n0 + column / 4 + j;"
