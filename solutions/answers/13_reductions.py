@@ -944,7 +944,7 @@ def fused_that_reads_residual_again(code):
     return replaced(code, "float4 u = mine[i], s", "float4 u = sum4[i], s")
 
 
-@wrong("fused_layernorm", says="mean equals rstd: out, mean and rstd each have an array of their own")
+@wrong("fused_layernorm", says="mean equals rstd, and rstd equals the mean: they are exchanged.")
 def fused_with_mean_and_rstd_exchanged(code):
     return replaced(code, "mean[row] = m", "mean[row] = r", "rstd[row] = r", "rstd[row] = m")
 
@@ -994,7 +994,7 @@ def fused_that_waits_for_its_warp(code):
     return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
 
 
-@wrong("fused_layernorm", says="subtracts two large numbers that agree")
+@wrong("fused_layernorm", says="The mean is known before the second loop: subtract it from each number, then square; ")
 def fused_from_school(code):
     code = replaced(
         code,
@@ -1099,9 +1099,14 @@ def fused_mean_of_the_quads(code):
     return replaced(code, "float m = total / C;", "float m = total / quads;")
 
 
-@wrong("fused_layernorm", says="mean equals rstd")
-def fused_statistics_swapped(code):
-    return replaced(code, "mean[row] = m;", "mean[row] = r;", "rstd[row] = r;", "rstd[row] = m;")
+@wrong("fused_layernorm", says="mean equals rstd: the mean belongs there.")
+def fused_that_writes_rstd_twice(code):
+    return replaced(code, "mean[row] = m;", "mean[row] = r;")
+
+
+@wrong("welford_layernorm", says="mean equals rstd, and rstd equals the mean: they are exchanged.")
+def welford_statistics_swapped(code):
+    return replaced(code, "mean[row] = m", "mean[row] = r", "rstd[row] = r", "rstd[row] = m")
 
 
 @wrong("fused_layernorm", says="and no thread writes anything to it in this launch")

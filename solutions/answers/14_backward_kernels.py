@@ -124,12 +124,12 @@ def bias_with_the_barrier_inside(code):
     return replaced(code, BARRIER, "    if (warp == 0) __syncthreads();\n")
 
 
-@wrong("bias_backward", says="out of bounds")
+@wrong("bias_backward", says="without the condition `c < C` in front of `for (n = warp; n < N; n += warps)`.")
 def bias_without_a_check_of_its_column(code):
     return replaced(code, "    if (c < C) {\n", "    {\n")
 
 
-@wrong("bias_backward", says="out of bounds")
+@wrong("bias_backward", says="without the condition `c < C` in front of `for (k = 1; k < warps; k++)`.")
 def bias_that_writes_beyond_the_columns(code):
     return replaced(code, "if (warp == 0 && c < C)", "if (warp == 0)")
 
@@ -452,7 +452,7 @@ def partials_of_all_rows(code):
     return replaced(code, "int n = blockIdx.x; n < N; n += gridDim.x", "int n = 0; n < N; n++")
 
 
-@wrong("layernorm_partials", says="the first rows alone: go on as long as there are any")
+@wrong("layernorm_partials", says="the block's first row alone: go on in steps of gridDim.x.\n")
 def partials_of_one_row(code):
     loop = "for (int n = blockIdx.x; n < N; n += gridDim.x) {"
     return replaced(code, loop, "for (int n = blockIdx.x; n < N && n < gridDim.x; n += gridDim.x) {")
@@ -619,7 +619,7 @@ def embedding_of_the_last_row(code):
     return replaced(code, ADD_ROW, ADD_ROW.replace("+=", "="))
 
 
-@wrong("embedding_backward", says="it ends before starts[u + 1]")
+@wrong("embedding_backward", says="its last place is starts[u + 1] - 1, so go on while k is below starts[u + 1].")
 def embedding_that_ends_early(code):
     return replaced(code, "k < end;", "k < end - 1;")
 

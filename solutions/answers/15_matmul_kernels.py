@@ -319,7 +319,12 @@ def turned_without_an_edge(code):
     return replaced(code, "if (m0 + row < M && k0 + lane < K) tile", "if (m0 + row < M) tile")
 
 
-@wrong("turn_tile", says="a, copied as it lies: rows must become columns")
+@wrong(
+    "turn_tile",
+    says="a, copied as it lies: rows must become columns.\n"
+    "turned[0, 1] is made from a[0, 1]; it should be made from a[1, 0].\n"
+    "Line 11 puts a[1, 0] into tile[1][0]; line 15 reads tile[0][1] for turned[0, 1].",
+)
 def turned_not_at_all(code):
     second = "if (k0 + k < K && m0 + lane < M) turned[(size_t)(k0 + k) * M + m0 + lane] = tile[lane][k];"
     return replaced(
@@ -327,7 +332,7 @@ def turned_not_at_all(code):
     )
 
 
-@wrong("turn_tile", says="a, copied as it lies: rows must become columns")
+@wrong("turn_tile", says="for the tiles, and not inside of each: write tile[row][lane], and read tile[lane][k].\n")
 def turned_but_for_the_tile(code):
     return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
 
@@ -337,7 +342,7 @@ def turned_from_the_first_columns(code):
     return replaced(code, "a[(size_t)(m0 + row) * K + k0 + lane]", "a[(size_t)(m0 + row) * K + lane]")
 
 
-@wrong("turn_tile", says="with `K` in place of `M` in `(k0 + k) * M + m0`")
+@wrong("turn_tile", says="in place of `turned[(size_t)(k0 + k) * K + m0 + lane] = tile[lane][k]` in line 15")
 def turned_with_rows_of_K(code):
     return replaced(code, "(size_t)(k0 + k) * M", "(size_t)(k0 + k) * K")
 
@@ -488,9 +493,7 @@ def square_with_columns_of_a_warp(code):
     return replaced(code, PLACE, "int m = m0 + row + i, n = n0 + threadIdx.x % 16 + j * 16;")
 
 
-@wrong(
-    "register_tile", says="rows and columns lie 8 apart where they are multiplied, and side by side where they are w"
-)
+@wrong("register_tile", says="and side by side where they are written: multiply as[k][row + i] with bs[k][column + j].")
 def square_that_multiplies_apart(code):
     return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
 
@@ -708,7 +711,7 @@ def buffers_with_two_batches_to_a_slice_that_wait_for_the_next_one(code):
     return buffers_with_two_batches_to_a_slice(code).replace("wait_but<2>()", "wait_but<1>()")
 
 
-@wrong("double_buffer", says="only 0 of 8 slices come in the background")
+@wrong("double_buffer", says="Ask for the next slice, into the buffers that are not being read, then multiply with the")
 def one_buffer(code):
     loop = "    for (int k0 = 0; k0 < K; k0 += 8) {\n" + BARRIER
     loop += "        ask(as[0], a, m0, k0, M, K, true);\n        ask(bs[0], b, n0, k0, N, K, false);\n"
@@ -726,7 +729,7 @@ def buffers_that_multiply_before_they_ask(code):
     return replaced(code, NEXT + USE, USE + NEXT)
 
 
-@wrong("double_buffer", says="the product with b read as (N, K)")
+@wrong("double_buffer", says="all slices of b read as if b were (N, K): is runs right in each call of ask?")
 def buffers_of_b_that_lies_otherwise(code):
     return code.replace("N, K, false", "N, K, true")
 
@@ -751,7 +754,7 @@ def buffers_that_ask_for_the_same_slice(code):
     return replaced(code, "m0, k0 + 8,", "m0, k0,", "n0, k0 + 8,", "n0, k0,")
 
 
-@wrong("double_buffer", says="with a read as (K, M)")
+@wrong("double_buffer", says="all slices of a read as if a were (K, M): is runs right in each call of ask?")
 def buffers_of_a_that_lies_otherwise(code):
     return code.replace("M, K, true", "M, K, false")
 
@@ -871,7 +874,7 @@ def tuner_that_guesses(M, N, K, tiles, measure):
     return tile, max(1, min(16, 132 // blocks[tile]))
 
 
-@wrong("autotune", says="the second thing that autotune returns is parts")
+@wrong("autotune", says="a whole number (an int) from 1 to 16, but it is the float 1.0.")
 def tuner_with_a_float(M, N, K, tiles, measure):
     tile, parts = min(((tile, parts) for tile in tiles for parts in (1, 4, 7)), key=lambda way: measure(*way))
     return tile, parts / 1
@@ -892,11 +895,6 @@ def turned_with_four_more(code):
     return replaced(code, TILE, "tile[32][36]")
 
 
-@wrong("turn_tile", says="reads tile[0][1] for turned[0, 1].")
-def turned_nothing_inside(code):
-    return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
-
-
 @wrong("turn_tile", says="`… = tile[lane][k ^ lane]` in place of `… = tile[lane][k ^ warp]` in line 15")
 def turned_with_two_swizzles(code):
     code = replaced(code, TILE, "tile[32][32]", "tile[row][lane] =", "tile[row][row ^ lane] =")
@@ -904,7 +902,7 @@ def turned_with_two_swizzles(code):
 
 
 @wrong(
-    "turn_tile", says="A thread writes at most 1 number of turned (line 16), but there are 1,024 for the 256 threads"
+    "turn_tile", says="A thread writes at most 1 number of turned (line 16), but there are 2,048 for the 512 threads"
 )
 def turned_once_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "{\n        int k = warp;")

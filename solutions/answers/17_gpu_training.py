@@ -609,7 +609,7 @@ def adamw_never_clips(code):
     return replaced(code, CLIP, "")
 
 
-@wrong("adamw_replayed", says="a smaller norm stays as it is")
+@wrong("adamw_replayed", says="a smaller norm stays as it is.\n")
 def adamw_always_clips(code):
     return replaced(code, "if (size > max_norm) g", "g")
 

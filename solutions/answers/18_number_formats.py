@@ -756,7 +756,7 @@ def scaler_keeps_counting_after_an_overflow(grads, scale, good_steps, interval):
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 
-@wrong("unscale_gradients", says="the scale should be doubled now")
+@wrong("unscale_gradients", says="Called with good_steps 2 it is doubled: one step late")
 def scaler_doubles_one_step_late(grads, scale, good_steps, interval):
     if not all(np.isfinite(g).all() for g in grads):
         return None, scale / 2, 0
@@ -873,7 +873,9 @@ def eight_without_a_scale(x):
         return x.astype(ml_dtypes.float8_e4m3fn).view(np.uint8), 1.0
 
 
-@wrong("quantize_e4m3", says="Clip to it before rounding")
+@wrong(
+    "quantize_e4m3", says="amax / 500, here and for other numbers; the largest number of e4m3 is 448. Clip to ±448, too"
+)
 def eight_does_not_clip(x):
     scale = float(np.abs(x).max()) / 500 or 1.0
     return (x.astype(np.float64) / scale).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
@@ -1133,7 +1135,9 @@ def eight_by_relative_errors(x):
 _scales = {}
 
 
-@wrong("quantize_e4m3", says="our function gives its second result again when other numbers are written into `x`")
+@wrong(
+    "quantize_e4m3", says="our function gives the second of its results again when other numbers are written into `x`"
+)
 def eight_with_a_scale_for_each_size(x):
     if x.size not in _scales:
         _scales[x.size] = _best_scale(x, float(np.abs(x).max()) / 448 or 1.0, _squares)[1]

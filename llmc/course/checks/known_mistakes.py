@@ -7,20 +7,23 @@ import numpy as np
 from llmc.course.checks import causes, evidence, second_draw, text, written
 from llmc.course.checks.explain import stopped
 from llmc.course.checks.nonfinite import not_finite_alike
+from llmc.course.checks.ruled_out import ruled_out
 from llmc.course.checks.signatures import same
 
 UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
 ALONE = {"float32": 1e-5}  # of a single number, which many formulas nearly give
 ALONE_WIDE = 5e-7  # of one in float64
+MOST = 2  # sentences that are joined
 OF_ALL = re.compile(r"\bheld\b|overwritten instead")  # in a sentence on all of an array, not on what was added
 
 
 def known_mistake(case, known, got):
     """(where to look, sentence) of the known mistakes that `got` equals, else (None, None).
 
-    Where several give the same numbers, nobody knows which one was made: the sentence names all of them. One whose
-    array is `got` itself only says where it is right, and gives way to one that was computed.
+    Where several give the same numbers, here and in other calls, and the text of the learner's function does not tell
+    them apart, nobody knows which one was made: the sentence names the first two. One whose array is `got` itself only
+    says where it is right, and gives way to one that was computed.
     """
     made, equal, shapes = {}, {}, set()  # {sentence: where}
     for sentence, wrong in known.items():
@@ -40,6 +43,8 @@ def known_mistake(case, known, got):
     equal = {sentence: where for sentence, where in equal.items() if sentence not in shapes} or equal
     against = second_draw.contradicted(case.name, equal, known) if equal and evidence.is_explaining() else ()
     equal = {sentence: where for sentence, where in equal.items() if sentence not in against}
+    out = ruled_out(equal) if len(equal) > 1 else ()
+    equal = {sentence: where for sentence, where in equal.items() if sentence not in out}
     if equal:
         whole = evidence.of_arrays() and any(OF_ALL.search(sentence) for sentence in equal)
         what = case.name if whole else case.what
@@ -49,11 +54,10 @@ def known_mistake(case, known, got):
 
 
 def _either(sentences) -> str:
-    """One sentence, or all of them, each in a line of its own."""
+    """The first sentence, or the first two of several: a longer list helps nobody."""
     if len(sentences) == 1:
         return sentences[0]
-    first, *others = sentences
-    return "; or ".join([first, *others]) + " (these give the same numbers here)"
+    return "; or ".join(sentences[:MOST]) + " (these give the same numbers here)"
 
 
 def as_known(sentence) -> list[str]:

@@ -25,7 +25,7 @@ LEAST, MOST = 0.2, 0.6  # seconds of processor time, as long as the check has ta
 SEED = 11
 ENOUGH, MANY = 10, 12  # arrays of that name; times as many of all names
 FURTHER, LEISURE = 8, 1.0  # launches than the failing check has made, and seconds for them
-SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
+SUBJECT = re.compile(r" \(| with | of batch| for T = | at step ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
 CLEARLY = 10  # times as large as what is alike: an error that shows
 _notes = None  # what the second run fills; None while there is none
@@ -65,13 +65,17 @@ class _Notes:
         against = self._against if own else self._in_others
         with np.errstate(all="ignore"):
             mine = np.asarray(got, np.float64) - start
-        for sentence in self.sentences & known.keys():
+        present, explained = self.sentences & known.keys(), False
+        for sentence in present:
             wrong = known[sentence]
             wrong = wrong[0] if isinstance(wrong, tuple) else wrong
             with np.errstate(all="ignore"):
                 array = np.asarray(wrong() if callable(wrong) else wrong, np.float64)
             if array.shape == expected.shape and _contradicted(mine, array, expected, not own):
                 against.add(sentence)
+            explained |= array.shape == expected.shape and same(mine, array) and not same(array, expected)
+        if own and explained:  # by one of them, and of the others some would be right here
+            self._in_others |= self.sentences - present
         seen = len(self._tables)  # two show whether it is one table
         if seen == ENOUGH * (MANY if others else 1) or not others and seen > 1 and self._against == self.sentences:
             raise _Enough

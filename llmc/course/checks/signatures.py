@@ -76,8 +76,8 @@ def partly_written(case: Case):
         return None
     left = np.isclose(case.held, case.before, rtol=LIKE * LIKE, atol=0)  # entries that were not touched
     target = case.expected + case.before if case.adds else case.expected
-    right = np.abs(case.held - target) <= LIKE * np.abs(target).max()
-    left &= ~right  # where 0 had to be added, an untouched entry is right
+    left &= ~np.isclose(target, case.before, rtol=LIKE * LIKE, atol=0)  # where 0 had to be added, that is right
+    right = ~left & (np.abs(case.held - target) <= LIKE * np.abs(target).max())
     if left.any() and right.any() and (left | right).all():
         places = np.argwhere(left)
         first = [int(i) for i in places[0]]

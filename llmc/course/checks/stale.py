@@ -85,10 +85,10 @@ def _forgetful(answer):
 
 
 def _named(same, replay) -> str:
-    """ "its second result" if that alone is the same, of several that the function returns."""
+    """ "the second of its results" if that alone is the same, of several that the function returns."""
     returned = len(replay.outputs) - len(arrays_in((replay.arguments, replay.options)))
     alone = len(same) == 1 and same[0] < min(returned, len(ORDINALS)) and returned > 1
-    return f"its {ORDINALS[same[0]]} result" if alone else "a result"
+    return f"the {ORDINALS[same[0]]} of its results" if alone else "a result"
 
 
 def _given(replay, function, at) -> bool:

@@ -12,7 +12,6 @@ ONE_OF_FOUR = "it moves only the first of each four numbers: a thread must move 
 TERMS = [
     (re.compile(python), c)
     for python, c in (
-        (r"the order is out, mean, rstd", "out, mean and rstd each have an array of their own"),
         (r"look at reshape and transpose", "look at how the index is made"),
         (r"without the line `([^`=]* (?:<|>=|==|>|<=) [^`=]*)`", r"without the check `if (\1)`"),
         (r"the lines of `if ([^`]*):`", r"the lines of `if (\1)`"),
@@ -36,6 +35,7 @@ TERMS = [
     )
 ]
 
+ADD, ADD_FOURS = "holds, with +=", "holds, number by number: a float4 has no +="
 OF_FOURS = ": in the whole fours, and not behind them."
 
 RANGE = re.compile(rf"\brange\({PART}, {PART}, {PART}\)")
@@ -69,7 +69,8 @@ def in_c(message, code="") -> str:
             message = re.sub(rf"\b{name}\b", f"the lanes' {word}", message)
             lines = message.split("\n")
             message = "\n".join(_of_any_variable(line) if THEIR_PLACES[name] in line else line for line in lines)
-    message = message if "float4" in code else message.replace(OF_FOURS, ".")
+    old, new = (ADD, ADD_FOURS) if "float4" in code else (OF_FOURS, ".")
+    message = message.replace(old, new)
     return "\n".join(_said(line, code) for line in message.split("\n"))
 
 
@@ -114,7 +115,8 @@ def _their_loop(start, stop, step, code) -> str:
 def quotes_their_loop(words, code) -> bool:
     """Is the change one of a loop that the learner's code has, word for word? Then another loop is wrong, or none."""
     loop = OF_A_LOOP.search(_translated(words, code))
-    return bool(loop) and "only where" not in words and bool(_their_loop(loop[2], loop[3], loop[4] or "1", code))
+    there = any(each in words for each in ("only where", " in front of `"))  # it is the place of another change
+    return bool(loop) and not there and bool(_their_loop(loop[2], loop[3], loop[4] or "1", code))
 
 
 def names_a_stranger(words, code) -> bool:

@@ -35,7 +35,7 @@ WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`"
 
 UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
 CHANGED = re.compile(r" in `([^`]+)`")
-LEFT_OUT = re.compile(r"without the (?:condition|line) `([^`]+)`")
+LEFT_OUT = re.compile(r"without the (?:condition|line) `([^`]+)`(?: in front of `[^`]+`)?")
 
 
 @dataclass(frozen=True)

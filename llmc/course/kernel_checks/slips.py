@@ -29,8 +29,10 @@ def slips(place, names):
     elif isinstance(node, ast.Compare):
         yield from _bounds(node)
         if isinstance(place.owner, ast.If):  # likelier than that a term of the condition is left out
-            leaves = isinstance(place.owner.body[0], ast.Return)
-            words = f"without the {'line' if leaves else 'condition'} {quoted(node)}"
+            then = place.owner.body[0]
+            leaves, loop = isinstance(then, ast.Return), isinstance(then, ast.For)
+            which = f" in front of {quoted(then.iter)}" if loop else ""  # another one may be equal
+            words = f"without the {'line' if leaves else 'condition'} {quoted(node)}{which}"
             yield FIRST, words, ast.Constant(not leaves)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         other = with_fields(node, op=ast.FloorDiv())

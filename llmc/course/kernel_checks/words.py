@@ -131,6 +131,10 @@ def _look_for(problem, where) -> list[str]:
     kind = "never-written" if one_to_one and "never-written" in where else problem.kind
     if IN_GLOBAL in where and (kind == "race" and problem.text.startswith(IN_GLOBAL) or _no_barrier_helps(problem)):
         kind = IN_GLOBAL
+    if kind == "missing-syncwarp" and problem.line2 in (0, problem.line) and "two threads write" in problem.text:
+        if "shared memory" in problem.text:  # no wait makes two numbers out of one place: the index is wrong
+            return []
+        kind = IN_GLOBAL if IN_GLOBAL in where else "never-written"
     in_this_array = f"{kind} {problem.where.partition('[')[0]}"
     return look(where, in_this_array if in_this_array in where else kind)
 
@@ -259,8 +263,11 @@ def comparison(launches, numbers=False) -> str | None:
     if right and not number and not warps and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
         absent = [name for name in ("blockIdx", "blockDim") if name not in mask(last.code)]
         verb = "does" if len(absent) == 1 else "do"
-        part = f": {' and '.join(absent)} {verb} not occur in the kernel" if absent else ""
-        return f"Right with 1 block, wrong with {_listed([last.grid])}{part}."
+        part = f": {' and '.join(absent)} {verb} not occur in the kernel"
+        blocks = _listed([last.grid])
+        if not absent:  # it may be the number of threads
+            return f"Right with 1 block of {_listed(a.block for a in right)} threads, wrong with {blocks} of {threads}."
+        return f"Right with 1 block, wrong with {blocks}{part}."
     lines = [f"Right with blocks of {_listed(a.block for a in right)} threads, wrong with {threads}"] * bool(right)
     beside = "" if right else f", and this block has {threads} threads"
     if warps:

@@ -88,7 +88,8 @@ def test_known_mistakes_are_lazy_and_named():
 
 
 def test_known_mistakes_with_the_same_numbers_are_all_named():
-    told = message(A**2, known={"the square": A**2, "the cube": A**3, "dx times dx": A * A})
+    known = {"the square": A**2, "the cube": A**3, "dx times dx": A * A, "dx, taken twice as a factor": A * A}
+    told = message(A**2, known=known)
     assert "dx equals the square; or dx times dx (these give the same numbers here)." in told
 
 

@@ -86,3 +86,20 @@ def test_another_array_tells_which_of_the_mistakes_it_is(factor, told):
     names = dict(check=check, compare=compare, two=lambda x: (x, factor * x))
     with pytest.raises(WrongAnswer, match=f"first equals {told}"):
         exec(compile(TWO_ARRAYS, "<cell>", "exec"), names)
+
+
+def test_a_mistake_that_would_be_right_where_another_one_is_made_is_not_named():
+    def of_five_alone(x):
+        return too_large(x) if x.shape[1] == 5 else x.mean(axis=1)
+
+    both = '{"the sum divided by n - 1": wrong} | ({"that of rows of 5 alone": wrong} if n == 5 else {})'
+    cell = CELL.replace("known = table or {", f"wrong = x.sum(axis=1) / (n - 1)\n        known = {both} or {{")
+    cell = cell.replace('known |= {"the sum divided by n - 1": x.sum(axis=1) / (n - 1)} if not table else {}', "")
+    names = dict(check=check, compare=compare, sizes=[5, 9], named=False)
+    for function, said in (
+        (too_large, "equals the sum divided by n - 1."),
+        (of_five_alone, "that of rows of 5 alone."),
+    ):
+        with pytest.raises(WrongAnswer) as caught:
+            exec(compile(cell, "<cell>", "exec"), names | {"mean_of": function})
+        assert said in str(caught.value)

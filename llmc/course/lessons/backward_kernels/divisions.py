@@ -1,9 +1,39 @@
 """Lesson 14: sums of rows and numbers that are divided among warps and blocks in another way than they should be.
 
-All return {what the sums are: array}.
+All but `added_up` return {what the sums are: array}.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.evidence import explaining
+from llmc.course.checks.explain import WrongAnswer
+
+ANY = "The blocks may divide the rows in any way. Added up over the blocks"
+
+
+@contextmanager
+def added_up(partial, expected):
+    """Around a comparison of sums (blocks, 2, C): its message lists what is wrong once the blocks are added up.
+
+    Of another division of the rows, which is as good, every number of a block would be wrong.
+    """
+    try:
+        yield
+    except WrongAnswer as wrong:
+        mine, right = (np.sum(sums, axis=0, dtype=np.float64) for sums in (partial, expected))  # (2, C) each
+        was = explaining(False)
+        try:
+            compare("", mine, right, rtol=0, atol=1e-4 * np.abs(expected).max())
+        except WrongAnswer as of_sums:
+            said, table = (each.message.split("\n\n") for each in (wrong, of_sums))
+            if table[1:]:
+                wrong.message, wrong.picture = f"{said[0]}\n\n{ANY}, {table[1]}", None
+        finally:
+            explaining(was)
+        raise
 
 
 def of_warps(d, warps) -> dict:

@@ -149,8 +149,10 @@ def dx_mistakes(dout, x, w, neighbours=1) -> dict:
     """Known wrong dx (N, C), without what the buffer held. neighbours: so many numbers of a row that lie together are
     one lane's."""
     known = relocated(layernorm.backward_mistakes(dout, x, w)["dx"], ALONG_ROWS)
-    known = {words: wrong for words, wrong in known.items() if "x.shape" not in words}  # a kernel has no such thing
-    known |= {words: (array, ALONG_ROWS) for words, array in _wrong_means(dout, x, w, neighbours).items()}
+    mine = _wrong_means(dout, x, w, neighbours)
+    other = "x.shape", "two places of norm"  # what a kernel does not have, and what `mine` says in its own words
+    known = {words: wrong for words, wrong in known.items() if not any(each in words for each in other)}
+    known |= {words: (array, ALONG_ROWS) for words, array in mine.items()}
     return telling(known, gradients(dout, x, w).dx)
 
 
@@ -283,7 +285,6 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
     known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
     last = np.arange(len(d))[:, None] >= len(d) - chunks * warps  # (N, 1)
     each = "warp" if warps > 1 else "block"
-    first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
     known |= {
         "the reference with db in front of dw: dw is the first of each chunk": (right[:, ::-1], STAGES),
         "the reference laid out as (2, gridDim.x, C): a block's dw and db lie next to each other, partial[k][0] and "
@@ -297,7 +298,6 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
             partials(d * norm * last, d * last, chunks, warps),
             STAGES,
         ),
-        "the reference with the first rows alone: go on as long as there are any": (first, STAGES),
     }
     if warps == 1 and len(d) // chunks * chunks < len(d):  # each block has a stretch of rows
         share = len(d) // chunks
@@ -305,6 +305,9 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
         whole = [[(d * norm)[rows].sum(axis=0), d[rows].sum(axis=0)] for rows in stretches]
         words = f"the reference without the last {len(d) % chunks} of {len(d)} rows: N / gridDim.x is rounded down"
         known[f"{words}, and leaves them over"] = np.array(whole, np.float32), STAGES
+    if warps > 1:
+        first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
+        known["the reference with the first rows alone: go on as long as there are any"] = first, STAGES
     if warps == 1:
         known |= {words: (a, STAGES) for words, a in divisions.of_chunks((d * norm, d), chunks).items()}
         words = "the reference laid out as (gridDim.x, C, 2): first all numbers of dw, then all of db"
@@ -366,9 +369,8 @@ def token_mistakes(dout, tokens, V, before) -> dict:
             lambda u: d[order[starts[u + 1] - 1]]
         ),
         "the mean of each bucket: add up, and do not divide": table(lambda u: right[found[u]] / counts[u]),
-        "the reference without the last row of each bucket: it ends before starts[u + 1]": table(
-            lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]
-        ),
+        "the reference without the last row of each bucket: its last place is starts[u + 1] - 1, so go on while k is "
+        "below starts[u + 1]": table(lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]),
         "the reference without the first row of each bucket: it begins at starts[u]": table(
             lambda u: right[found[u]] - d[order[starts[u]]]
         ),

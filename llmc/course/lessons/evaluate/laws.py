@@ -111,7 +111,7 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "the fit of E + A · N^a: the law has N^-a": fit(sizes, losses, 1 / errors, exponents, power=1.0)[0],
         "the fit with E and A / N₀^a exchanged: a fit returns its coefficients in the order of the columns, and "
         "np.polyfit the highest power first": (A / sizes[0] ** a, E * sizes[0] ** a, a),
-        "the fit for the last exponent, which is not the best": tuple(table[-1, 1:]),
+        "the fit for the last exponent, which is not the best: keep what belongs to the best": tuple(table[-1, 1:]),
         "the fit for the first exponent, which is not the best": tuple(table[0, 1:]),
         "the fit with the largest error: take the least": tuple(worst),
         "the fit in which only the right sides were divided by the errors: divide the columns, too": _half(
@@ -123,7 +123,6 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "what A should be: return E, A, a": A,
         "what a should be: return E, A, a": a,
         "the least loss of the runs: E is fitted": losses.min(),
-        "that of the last exponent tried: keep what belongs to the best": table[-1, 1],
     }
     tables["A"] |= {
         "what a should be: return E, A, a": a,
@@ -131,7 +130,6 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "A / N₀^a, what belongs to columns of (N / N₀)^-a: multiply by N₀^a": A / sizes[0] ** a,
         "A times N₀^a: for columns of N^-a it is A already": A * sizes[0] ** a,
         "A^(1/a), for a law of (A / N)^a: here it is A / N^a": np.abs(A) ** (1 / a),
-        "that of the last exponent tried: keep what belongs to the best": table[-1, 2],
         "the best fit's, but times N₀ to the power of the LAST exponent tried: keep a with the best": (
             A / sizes[0] ** a * sizes[0] ** exponents[-1]
         ),
@@ -159,7 +157,6 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "what E should be: return E, A, a": E,
         "what A should be: return E, A, a": A,
         "-a: the law is A / N^a": -a,
-        "the last exponent tried: keep the best": table[-1, 3],
         "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
     }
     return {name: _others(tables[name], number, FIT) for name, number in zip(("E", "A", "a"), best)}

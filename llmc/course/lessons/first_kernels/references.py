@@ -71,11 +71,11 @@ EXCHANGED = {  # mistakes, and the grid (x, y) that each gives for sizes (column
 ALONG = {  # mistakes of one axis or of both, and the blocks that each gives for n numbers and d threads
     "n // d{}, which rounds down: round up": lambda n, d: n // d,
     "n // d + 1{}, which adds a block where n is a multiple of d": lambda n, d: n // d + 1,
-    "n / d, rounded to the nearest,{}: round up": lambda n, d: round(n / d),
+    "n / d, rounded to the nearest,{}: round n / d up": lambda n, d: round(n / d),
     "round(n / d + 0.5){}: of a half, round goes to the even neighbour, so 16.5 becomes 16, but 3.5 becomes 4": (
         lambda n, d: round(n / d + 0.5)
     ),
-    "n / d + 0.5{}, rounded down: round up": lambda n, d: int(n / d + 0.5),
+    "n / d + 0.5{}, rounded down, which is n / d to the nearest: round n / d up": lambda n, d: int(n / d + 0.5),
     "(n - 1) // d{}: add 1 to it": lambda n, d: (n - 1) // d,
     "n / d, rounded up, and 1 more{}": lambda n, d: -(-n // d) + 1,
 }

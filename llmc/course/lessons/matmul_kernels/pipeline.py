@@ -82,6 +82,7 @@ def demand(code, kernel, grid, block, arguments, slices):
         also = f" Of {half} others, only one of the two copies that a thread makes does."
         raise Wasteful(
             f"right, but only {whole} of {slices} slices come in the background of a multiplication; the goal is all "
-            f"but the first.{also if half else ''}\nAsk for the next slice, then multiply with the present one, and "
-            f"only then wait{BATCHES * (half > 0)}.\n→ Where to look: {BACKGROUND}."
+            f"but the first.{also if half else ''}\nAsk for the next slice, into the buffers that are not being read, "
+            f"then multiply with the present one, and only then wait{BATCHES * (half > 0)}.\n"
+            f"→ Where to look: {BACKGROUND}."
         )

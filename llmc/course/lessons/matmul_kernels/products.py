@@ -10,6 +10,7 @@ import numpy as np
 from llmc.course.lessons.matmul_kernels import misplaced
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
+APART = re.compile(r"lie (\d+) apart where they are multiplied")
 ANEW = "is it declared, or set to 0, inside of the loop, and so begins anew in every turn? Or is it set, with =?"
 
 
@@ -28,17 +29,20 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
     K, right = a64.shape[1], a64 @ b64.T  # (M, N)
     found = {
         "the transposed result: result[m][n] lies at m * N + n": (right.T.reshape(right.shape), NAIVE),
-        f"the product with a read as {_named('M', not a_runs)}: {_where('a', 'm', 'M', a_runs)}": (
-            _misread(a, a_runs) @ b64.T,
-            BACKWARD,
-        ),
-        f"the product with b read as {_named('N', not b_runs)}: {_where('b', 'n', 'N', b_runs)}": (
-            a64 @ _misread(b, b_runs).T,
-            BACKWARD,
-        ),
         "the product without the last k": (a64[:, :-1] @ b64[:, :-1].T, TILES),
         f"the products of the last k alone: {ANEW}": (a64[:, -1:] @ b64[:, -1:].T, TILES),
     }
+    if look != BACKGROUND:  # or else `next_mistakes` tells which calls of `ask` misread them
+        found |= {
+            f"the product with a read as {_named('M', not a_runs)}: {_where('a', 'm', 'M', a_runs)}": (
+                _misread(a, a_runs) @ b64.T,
+                BACKWARD,
+            ),
+            f"the product with b read as {_named('N', not b_runs)}: {_where('b', 'n', 'N', b_runs)}": (
+                a64 @ _misread(b, b_runs).T,
+                BACKWARD,
+            ),
+        }
     one_sum = "multiply each number of a with its own of b, then add"
     found |= {
         f"the sum of a, times the sum of b: {one_sum}": (a64.sum(axis=1)[:, None] * b64.sum(axis=1), TILES),
@@ -212,7 +216,18 @@ def square_mistakes(right, size, tile) -> dict:
     found = {words: array[cut] for words, array in found.items()}
     for words, array in _other_places(whole, m, n, size, tile).items():
         found.setdefault(words, array[cut])
-    return telling({words: (array, SQUARE) for words, array in _told_apart(found).items()}, right)
+    told = {_with_advice(words, tile // size): (array, SQUARE) for words, array in _told_apart(found).items()}
+    return telling(told, right)
+
+
+def _with_advice(words, threads) -> str:
+    """The words; where threads that write what lies side by side multiply what overlaps, what they should multiply.
+
+    threads: of a row. Numbers as far apart as there are threads do not overlap, and may be what was meant.
+    """
+    apart = APART.search(words)
+    other = apart and int(apart[1]) != threads
+    return f"{words}: multiply as[k][row + i] with bs[k][column + j]" if other else words
 
 
 def _other_places(whole, m, n, size, tile) -> dict:

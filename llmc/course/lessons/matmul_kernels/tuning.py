@@ -94,7 +94,10 @@ def choice_of(got, bench) -> tuple[Tile, int]:
     if tile not in bench.tiles:
         raise WrongAnswer(f"the first thing that autotune returns should be one of the tiles, but is {describe(tile)}.")
     if not isinstance(parts, (int, np.integer)) or parts not in PARTS:
-        raise WrongAnswer(f"the second thing that autotune returns is parts, 1 to 16, but it is {parts!r}.")
+        got = f"the float {parts}" if isinstance(parts, float) else repr(parts)
+        raise WrongAnswer(
+            f"the second thing that autotune returns is parts, a whole number (an int) from 1 to 16, but it is {got}."
+        )
     return tile, int(parts)
 
 

@@ -121,13 +121,22 @@ def _wrong_codes(codes, scale, x):
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
         beyond = abs(y[at]) > E4M3.largest
-        ends = f", and e4m3 ends at ±448. {_fixed(scale, x) or 'Clip to it before rounding'}" if beyond else ""
+        ends = f", and e4m3 ends at ±448. {_why_beyond(scale, x)}" if beyond else ""
         return (
             f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}{ends}"
         )
     numbers = f"codes{_index(at)} stands for {got[at]:g}, and the nearest number to x / scale = {_number(y[at])} is "
     reason = reason or "the codes are not those of the nearest numbers of e4m3"
     return f"{reason}.\n{numbers}{best[at]:g}; {int(wrong.sum())} of {x.size} are wrong"
+
+
+def _why_beyond(scale, x) -> str:
+    """What to do about numbers that are too large for e4m3 once they are divided by the scale."""
+    function = evidence.learners_function()
+    if fixed := _fixed(scale, x):
+        return fixed
+    other = of_another_largest(function, scale, x) if function else None
+    return f"{other} Clip to ±448, too, before rounding" if other else "Clip to it before rounding"
 
 
 def _fixed(scale, x) -> str | None:
@@ -139,6 +148,24 @@ def _fixed(scale, x) -> str | None:
         return None
     grow = "it must grow with the numbers, so that the largest of them fits"
     return f"For numbers {LARGER:.0f} times as large your scale is {scale:g}, too: {grow}"
+
+
+def of_another_largest(function, scale, x) -> str | None:
+    """Is it amax over another whole number than 448, for x and for other numbers?"""
+    y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    found = returned_scale(outcome(function, y))
+    largest = [float(np.abs(each).max()) / s for each, s in ((x, scale), (y, found)) if s]
+    whole = round(largest[0])
+    if len(largest) < 2 or whole == 448 or not np.allclose(largest, whole, rtol=1e-5):
+        return None
+    return f"Your scale is amax / {whole}, here and for other numbers; the largest number of e4m3 is 448."
+
+
+def returned_scale(result) -> float | None:
+    pair = isinstance(result, tuple | list) and len(result) == 2
+    scale = result[1] if pair else None
+    right = isinstance(scale, float | int | np.floating) and np.isfinite(scale) and scale > 0
+    return float(scale) if right else None
 
 
 def _of_many_numbers():

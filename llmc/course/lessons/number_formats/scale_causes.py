@@ -10,7 +10,15 @@ import numpy as np
 
 from llmc.course.checks import causes
 from llmc.course.checks.contrast import outcome
-from llmc.course.lessons.number_formats.eight_bits import SQUARES, codes_of, dequantised, error, usual
+from llmc.course.lessons.number_formats.eight_bits import (
+    SQUARES,
+    codes_of,
+    dequantised,
+    error,
+    of_another_largest,
+    returned_scale,
+    usual,
+)
 from llmc.course.lessons.number_formats.formats import E4M3, decode
 
 TIMES = 2.0**12  # how much larger the numbers of another call are
@@ -21,7 +29,7 @@ ALLOWED = 1.001  # times the error of amax / 448
 
 def too_large(function, scale, x) -> str:
     """Sentences, each in a line of its own, about a scale whose error for x is too large; "" where nothing is known."""
-    tries = (_remembered, _of_positive_numbers, _stays, _of_another_largest, _of_smaller_codes, _of_rows)
+    tries = (_remembered, _of_positive_numbers, _stays, of_another_largest, _of_smaller_codes, _of_rows)
     tries += (_of_another_measure, _too_few_digits)
     return next((f"{said}\n" for look in tries if (said := look(function, float(scale), x))), "")
 
@@ -51,24 +59,13 @@ def _stays(function, scale, x) -> str | None:
     """Does the scale hardly grow with x?"""
     small = np.abs(x).max() < 1
     factor = TIMES if small else 1 / TIMES
-    other = _scale_of(outcome(function, x * x.dtype.type(factor)))
+    other = returned_scale(outcome(function, x * x.dtype.type(factor)))
     if other is None or not 1 / 4 < other / scale < 4:
         return None
     size = "large" if small else "small"
     words = f"With numbers {TIMES:.0f} times as {size} your scale is {other:.4g}, and here {scale:.4g}"
     why = "only a tensor of zeros needs care. Is a small number added to it, or is it kept from becoming smaller"
     return f"{words}, but it should grow with the numbers: {why if small else 'is it limited, or always the same'}?"
-
-
-def _of_another_largest(function, scale, x) -> str | None:
-    """Is it amax over another whole number than 448, for x and for other numbers?"""
-    y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
-    found = _scale_of(outcome(function, y))
-    largest = [float(np.abs(each).max()) / s for each, s in ((x, scale), (y, found)) if s]
-    whole = round(largest[0])
-    if len(largest) < 2 or whole == 448 or not np.allclose(largest, whole, rtol=1e-5):
-        return None
-    return f"Your scale is amax / {whole}, here and for other numbers; the largest number of e4m3 is 448."
 
 
 def _of_smaller_codes(function, scale, x) -> str | None:
@@ -86,7 +83,7 @@ def _of_smaller_codes(function, scale, x) -> str | None:
 def _of_rows(function, scale, x) -> str | None:
     """Is it the mean of the scales of the rows, for x and for a matrix?"""
     y = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
-    found = _scale_of(outcome(function, y))
+    found = returned_scale(outcome(function, y))
     pairs = [(each, s) for each, s in ((x, scale), (y, found)) if s]
     means = [np.abs(each).reshape(len(each), -1).max(axis=1).mean() / 448 for each, _ in pairs]
     if len(pairs) < 2 or not np.allclose(means, [s for _, s in pairs], rtol=1e-5):
@@ -97,7 +94,7 @@ def _of_rows(function, scale, x) -> str | None:
 def _of_another_measure(function, scale, x) -> str | None:
     """Is the scale the best by another measure than the sum of squares, for x and for other numbers?"""
     y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
-    found = _scale_of(outcome(function, y))
+    found = returned_scale(outcome(function, y))
     if found is None:
         return None
     for words, measure in MEASURES.items():
@@ -117,13 +114,6 @@ def _too_few_digits(function, scale, x) -> str | None:
     if np.array_equal(np.ldexp(moved, power), x) and good(outcome(function, moved), moved):
         return f"The same numbers divided by 2**{power} are quantised well. {SQUARES}"
     return None
-
-
-def _scale_of(result) -> float | None:
-    pair = isinstance(result, tuple | list) and len(result) == 2
-    scale = result[1] if pair else None
-    right = isinstance(scale, float | int | np.floating) and np.isfinite(scale) and scale > 0
-    return float(scale) if right else None
 
 
 MEASURES: dict[str, Callable] = {

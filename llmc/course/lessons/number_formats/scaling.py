@@ -165,6 +165,10 @@ def _rule(function, overflow, good_steps, interval) -> str:
     new = [result[1] for result in results]
     wrong = [a != unscaled(grads, scale, good_steps, interval)[1] for scale, a in zip(SCALES, new)]
     times = {a / scale for scale, a in zip(SCALES, new)}
+    if times == {1.0} and not overflow:
+        late = outcome(function, grads, 1024.0, good_steps + 1, interval)
+        if isinstance(late, tuple | list) and len(late) == 3 and late[1] == 2048:
+            return f". Called with good_steps {good_steps + 1} it is doubled: one step late"
     if len(times) == 1:
         return f". Every scale {'stays as it is' if times == {1.0} else f'is multiplied by {times.pop():g}'} there"
     bad = [(scale, a) for scale, a, is_wrong in zip(SCALES, new, wrong) if is_wrong]

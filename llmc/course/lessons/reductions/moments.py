@@ -11,11 +11,12 @@ from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm, residual_l
 from llmc.course.lessons.reductions.lanes import GAPS, LANES, by_lane, merged, share_of_b, sums_gone_wrong, telling
 from llmc.course.lessons.reductions.places import CACHED, FUSED, MERGE, SHUFFLE
 
+ORDER = "the order is out, mean, rstd"  # of what a function returns: a kernel returns nothing
 EPS_SEEN = 1e-3, 1e-4, 1e-6, 1e-8, 1e-12  # that learners write for 1e-5
 
 
-def normed(x, w, b) -> dict:
-    """Known wrong out, mean and rstd of x (N, C)."""
+def normed(x, w, b, rstd=None) -> dict:
+    """Known wrong out, mean and rstd of x (N, C). rstd: (N,) as the kernel wrote it."""
     known = {name: _placed(wrong, MERGE) for name, wrong in layernorm.forward_mistakes(x, w, b).items()}
     known["mean"] |= {words: (array, MERGE) for words, array in _means(x).items()}
     known["rstd"] |= {words: (array, MERGE) for words, array in (_squares(x) | _statistics(x)).items()}
@@ -26,7 +27,17 @@ def normed(x, w, b) -> dict:
         (x - mean) * r * w + b,
         MERGE,
     )
-    return _telling(known, layernorm.forward(x, w, b))
+    right = layernorm.forward(x, w, b)
+    known["mean"] = _one_for_the_other(known["mean"], right, rstd)
+    return _telling(known, right)
+
+
+def _one_for_the_other(wrong_means, right, rstd):
+    """The wrong means, with words for those that are rstd. rstd: (N,) as the kernel wrote it, or None."""
+    (array, where), *_ = (wrong for words, wrong in wrong_means.items() if ORDER in words)
+    exchanged = rstd is not None and np.allclose(rstd, right.mean, rtol=1e-4, atol=1e-6)
+    words = "rstd, and rstd equals the mean: they are exchanged" if exchanged else "rstd: the mean belongs there"
+    return {said: wrong for said, wrong in wrong_means.items() if ORDER not in said} | {words: (array, where)}
 
 
 def _telling(known, right):
@@ -56,7 +67,9 @@ def _means(x) -> dict:
     with np.errstate(over="ignore", invalid="ignore"):
         known = {words: merged(x, mean=rule)[0] for words, rule in rules.items()}
         for words, rule in rules.items():
-            known[f"{words} (an empty part returns the other one)"] = merged(x, mean=_guarded(rule, 1))[0]
+            guarded = merged(x, mean=_guarded(rule, 1))[0]  # (N,)
+            if not np.allclose(guarded, known[words], equal_nan=True):
+                known[f"{words} (an empty part returns the other one)"] = guarded
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
     grown, _ = merged(x, count=lambda a, b: np.where(a[0] + b[0] > 0, a[0] + 1, 0))  # (N,)
@@ -180,7 +193,7 @@ def _rstd(squares, x):
 
 
 def fused(x1, x2, w, b, outputs) -> dict:
-    """Known wrong residual, out, mean and rstd; and what outputs, the first two as the kernel wrote them, show."""
+    """Known wrong residual, out, mean and rstd; and what outputs, as the kernel wrote them in this order, show."""
     known = {name: _placed(wrong, FUSED) for name, wrong in residual_layernorm_mistakes(x1, x2, w, b).items()}
     one_of_four = np.arange(x1.shape[1]) % 4 == 0  # (C,)
     total, few = x1 + x2, x1 + one_of_four * x2  # (N, C) each
@@ -214,6 +227,7 @@ def fused(x1, x2, w, b, outputs) -> dict:
     for name, wrongs in _by_lanes(np.asarray(total, np.float64), w, b).items():
         known[name] |= {words: (array, SHUFFLE) for words, array in wrongs.items()}
     right = residual_layernorm(x1, x2, w, b)
+    known["mean"] = _one_for_the_other(known["mean"], right, outputs[3] if outputs[3:] else None)
     known = _telling(known, right)
     known["out"] |= {words: (array, FUSED) for words, array in _by_row(total, w, b).items()}
     for name, got in zip(("residual", "out"), outputs):

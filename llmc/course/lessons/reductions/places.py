@@ -42,9 +42,13 @@ OWN_PLACE = WHERE | {  # exercise 5
     "race": f"do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`, not a barrier; {CACHED}",
 }
 
-CANCELS = (
-    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits. Merge "
-    f"means and squares around the means; {TRAP}"
+_CANCELS = (
+    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits. {}; "
+    f"{TRAP}"
+)
+CANCELS = _CANCELS.format("Merge means and squares around the means")
+CANCELS_APART = _CANCELS.format(  # exercise 5: two loops
+    "The mean is known before the second loop: subtract it from each number, then square"
 )
 NO_MAXIMUM = (
     "exp overflows above 88.7 and vanishes below -103.9: subtract the maximum of the whole row (start it below every "
