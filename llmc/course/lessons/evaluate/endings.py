@@ -124,7 +124,7 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost over the tokens of the ending that are not 0: token 0 is one like any other": sums
             / np.maximum((tokens * mask != 0).sum(axis=1), 1),
             "the cost with `mask[:, :-1]`, over that mask's own count: the cost of token t + 1 goes with "
-            "in `mask[:, 1:]`": (costs * mask[:, :-1]).sum(axis=1) / mask[:, :-1].sum(axis=1),
+            "`mask[:, 1:]`": (costs * mask[:, :-1]).sum(axis=1) / mask[:, :-1].sum(axis=1),
         }
     summed["what means should be: return sums, then means"] = sums / count
     right_sums, right_means = right(logits, tokens, mask)
