@@ -1358,7 +1358,7 @@ def encode_takes_place_0_for_none(word, ranks):
     return [ranks[part] for part in parts]
 
 
-@wrong("encode_word", says="so that no byte comes twice")
+@wrong("encode_word", says="a merged token took the place of its left part alone: the right part must go, too.")
 def encode_keeps_the_right_part(word, ranks):
     parts = [bytes([b]) for b in word]
     while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
