@@ -510,6 +510,12 @@ def _values(losses, draws, statistic):
     return np.array([statistic(np.take_along_axis(losses, draw, axis=1).mean(axis=1)) for draw in draws])
 
 
+@wrong("bootstrap_interval", says="low and high are the percentiles 2 and 98 of the statistic over all draws")
+def interval_of_ninety_six_percent(losses, draws, statistic):
+    values = [statistic(np.take_along_axis(losses, draw, axis=1).mean(axis=1)) for draw in draws]
+    return tuple(np.percentile(values, [2, 98]))
+
+
 @wrong("bootstrap_interval", says="the middle 90%")
 def interval_of_90(losses, draws, statistic):
     return np.percentile(_values(losses, draws, statistic), [5, 95])
