@@ -735,7 +735,7 @@ def file_that_wraps(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
 
 
-@wrong("token_file", says="-1 is not an id")
+@wrong("token_file", says="Your file holds [5, 65535, 2] instead.")
 def file_that_forgets_negatives(ids):
     if len(ids) == 0 or max(ids) > 65535:
         raise ValueError("bad ids")
@@ -1298,6 +1298,13 @@ def fast_with_new_pairs_counted_once(words, counts, num_merges):
     return learned
 
 
+@wrong("token_file", says="Your file holds [5] instead.")
+def file_with_a_bound_from_above(ids):
+    if len(ids) == 0 or min(ids) < 0 or any(65535 < i < 1 << 24 for i in ids):
+        raise ValueError("bad ids")
+    return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.asarray(ids).astype("<u2").tobytes()
+
+
 @wrong("token_file", says="Your file holds [7, 0, 3] instead: look at the ids before they become 16 bits")
 def file_that_looks_at_the_ids_too_late(ids):
     body = np.array(ids).astype("<u2")
@@ -1351,7 +1358,7 @@ def encode_takes_place_0_for_none(word, ranks):
     return [ranks[part] for part in parts]
 
 
-@wrong("encode_word", says="so that no byte comes twice")
+@wrong("encode_word", says="a merged token took the place of its left part alone: the right part must go, too.")
 def encode_keeps_the_right_part(word, ranks):
     parts = [bytes([b]) for b in word]
     while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
@@ -1537,7 +1544,7 @@ def file_that_leaves_it_to_struct(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + struct.pack(f"<{len(ids)}H", *ids)
 
 
-@wrong("token_file", says="is refused, and in")
+@wrong("token_file", says="Your file holds [1, 4464] instead.")
 def file_looks_at_the_first_id_only(ids):
     if len(ids) == 0:
         raise ValueError("no ids")
@@ -1621,6 +1628,104 @@ def fast_with_entries_of_a_heap_that_are_out_of_date(words, counts, num_merges):
         pairs.pop(token, None)
         for pair in touched - {token}:
             heappush(heap, (-pairs[pair], pair))
+    return learned
+
+
+@wrong("fast_train_bpe", says="the LAST word occurs (is a name left over from a loop?)")
+def fast_with_the_count_of_the_last_word(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, (word, n) in enumerate(zip(words, counts)):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += n
+            where[a + b].add(k)
+    while len(learned) < num_merges:
+        token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        learned.append(token)
+        for k in where.pop(token, ()):
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] -= n
+            words[k] = _merge(words[k], token)
+            for a, b in zip(words[k], words[k][1:]):
+                pairs[a + b] += n
+                where[a + b].add(k)
+        pairs.pop(token, None)
+    return learned
+
+
+@wrong("fast_train_bpe", says="only the first word of each pair is merged: record all words that hold the pair")
+def fast_with_one_word_for_each_pair(words, counts, num_merges):
+    words, pairs, where, learned = list(words), Counter(), {}, []
+
+    def count(k, sign):
+        for a, b in zip(words[k], words[k][1:]):
+            pairs[a + b] += sign * counts[k]
+            if sign > 0:
+                where.setdefault(a + b, {k})
+
+    for k in range(len(words)):
+        count(k, 1)
+    while len(learned) < num_merges:
+        token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        for k in where.pop(token, set()):
+            count(k, -1)
+            words[k] = _merge(words[k], token)
+            count(k, 1)
+        pairs.pop(token, None)
+        if token not in learned:
+            learned.append(token)
+    return learned
+
+
+@wrong(
+    "fast_train_bpe", says="each word was merged from right to left: where a pair overlaps with itself, as aa in a a a,"
+)
+def fast_from_right_to_left(words, counts, num_merges):
+    words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
+    for k, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[k]
+            where[a + b].add(k)
+    while len(learned) < num_merges:
+        token = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        learned += [token] * (token not in learned)
+        for k in where.pop(token):
+            word = words[k]
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] -= counts[k]
+            i = len(word) - 2
+            while i >= 0:
+                if b"".join(word[i : i + 2]) == token and word[i] != token:
+                    word[i : i + 2] = [token]
+                    i -= 1
+                i -= 1
+            for a, b in zip(word, word[1:]):
+                pairs[a + b] += counts[k]
+                where[a + b].add(k)
+    return learned
+
+
+@wrong("fast_train_bpe", says="now: has the heap an entry with that number?")
+def fast_with_a_heap_of_growing_pairs(words, counts, num_merges):
+    words, pairs, where, heap, learned = list(words), Counter(), defaultdict(set), [], []
+
+    def count(k, sign):
+        for a, b in zip(words[k], words[k][1:]):
+            pairs[a + b] += sign * counts[k]
+            if sign > 0:
+                where[a + b].add(k)
+                heappush(heap, (-pairs[a + b], a + b))
+
+    for k in range(len(words)):
+        count(k, 1)
+    while heap and len(learned) < num_merges:
+        n, token = heappop(heap)
+        if n == 0 or pairs[token] != -n:
+            continue
+        learned += [token] * (token not in learned)
+        for k in where.pop(token, ()):
+            count(k, -1)
+            words[k] = _merge(words[k], token)
+            count(k, 1)
     return learned
 
 

@@ -994,7 +994,10 @@ def momentum_with_one_rate(params, grads, m, lr, beta):
     params -= 0.3 * m
 
 
-@wrong("adamw_step", says="params")
+@wrong(
+    "adamw_step",
+    says='whether `t < 100` or not.\n→ Where to look: lesson 09, section "3.3 · Why the division by 1 − βᵗ"',
+)
 def adamw_forgets_the_late_correction(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     m += (1 - beta1) * (grads - m)
     v += (1 - beta2) * (grads * grads - v)
@@ -1162,7 +1165,7 @@ def fast_with_an_array_that_it_keeps(params, grads, m, v, lr, beta1, beta2, eps,
     params -= work
 
 
-@wrong("fast_adamw_step", says="where slices of that length meet: these places are done twice")
+@wrong("fast_adamw_step", says='these places are done twice.\n→ Where to look: lesson 09, section "8.2 · One pass"')
 def fast_with_one_weight_too_many(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     for a in range(0, len(params), 12_000):
         part = slice(a, a + 12_001)

@@ -569,7 +569,7 @@ def scatter_without_parallel(dwte, dwpe, dout, tokens):
     _a_channel_without_threads(dwte, dwpe, dout, tokens)
 
 
-@wrong("scatter_add", says="what is new here: dout has 7,000 rows.\n\n")
+@wrong("scatter_add", says="dwte is what the first 6,144 of 7,000 rows of dout add to it: the last 856 are left out")
 def scatter_leaves_a_tail_when_large(dwte, dwpe, dout, tokens):
     rows, flat = dout.reshape(-1, dout.shape[2]), tokens.ravel()
     n = flat.size if flat.size < 5000 else flat.size // 1024 * 1024
@@ -603,7 +603,7 @@ def scatter_assigns_rows(dwte, dwpe, dout, tokens):
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
 
 
-@wrong("scatter_add", says="dwte was never written")
+@wrong("scatter_add", says="Without this line, your function writes into that one, and what it writes is right.")
 def scatter_rebinds(dwte, dwpe, dout, tokens):
     dwte = dwte + 0
     np.add.at(dwte, tokens, dout)
@@ -978,7 +978,7 @@ def fast_shares_a_number(dx, dout, x):
     _shared_square(dx, dout, x)
 
 
-@wrong("fast_gelu_backward", says="dx was never written")
+@wrong("fast_gelu_backward", says="Without this line, your function writes into that one, and what it writes is right.")
 def fast_rebinds(dx, dout, x):
     dx = np.empty_like(x)
     fast_in_numpy(dx, dout, x)

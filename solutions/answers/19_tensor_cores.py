@@ -331,9 +331,14 @@ def used_before_it_is_used(code):
     return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
 
 
-@wrong("ring_of_stages", says="again and again: is `round` missing in x's address, or `stage`")
+@wrong("ring_of_stages", says="the sum of the first line again and again: `round` belongs in x's address.")
 def the_first_line_again(code):
     return replaced(code, "x + round * N, BYTES", "x, BYTES")
+
+
+@wrong("ring_of_stages", says="again and again: `stage` belongs in the address of the line that is read.")
+def the_first_line_is_read_again(code):
+    return replaced(code, "total / 2 + lines[stage][t]", "total / 2 + lines[0][t]")
 
 
 @wrong("ring_of_stages", says="the sum without halving")
@@ -430,7 +435,9 @@ def all_tiles_for_every_block(block, blocks, down, across):
     return tiles
 
 
-@wrong("tiles_of_block", says="in 12 rows and 1 column: it goes down the columns. Stop after 8 rows")
+@wrong(
+    "tiles_of_block", says="Each block has rows of its own, so a turn has tiles in 12 rows. Block b has the tiles with"
+)
 def rows_for_each_block(block, blocks, down, across):
     return [(row, column) for row in range(block, down, blocks) for column in range(across)]
 

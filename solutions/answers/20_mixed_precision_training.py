@@ -550,7 +550,7 @@ def adamw_without_eps(code):
     return replaced(code, "(root + eps)", "root")
 
 
-@wrong("adamw_bf16", says="grads + weight_decay · params: in AdamW decay does not go through m")
+@wrong("adamw_bf16", says="mean of factor · grads + weight_decay · the weights: in AdamW decay does not go through m")
 def adamw_with_decay_in_the_gradient(code):
     return replaced(
         code,

@@ -410,6 +410,31 @@ def _beam(model, prompt, n, width, start=0.0, add=True, per_text=None, pick=0, r
     return beam[pick]
 
 
+@wrong("beam_search", says="with it: that is not the log-probability of this text.")
+def beam_by_the_largest_log_probability(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = model.log_probs(prompt + text)
+            found += [([*text, token], max(total, p[token])) for token in range(len(p))]
+        found.sort(key=lambda pair: -pair[1])
+        beam = found[:width]
+    return beam[0]
+
+
+@wrong("beam_search", says="It is what a search finds that looks at the two best continuations of each text alone.")
+def beam_with_two_continuations_each(model, prompt, n, width):
+    beam = [(0.0, [])]
+    for _ in range(n):
+        found = []
+        for total, text in beam:
+            p = model.log_probs(prompt + text)
+            found += [(total + p[token], [*text, int(token)]) for token in np.argsort(p)[::-1][:2]]
+        beam = sorted(found, reverse=True)[:width]
+    return beam[0][1], beam[0][0]
+
+
 @wrong("beam_search", says="they multiply, so add up their logarithms")
 def beam_adds_probabilities(model, prompt, n, width):
     beam = [([], 0.0)]

@@ -510,6 +510,12 @@ def _values(losses, draws, statistic):
     return np.array([statistic(np.take_along_axis(losses, draw, axis=1).mean(axis=1)) for draw in draws])
 
 
+@wrong("bootstrap_interval", says="low and high are the percentiles 2 and 98 of the statistic over all draws")
+def interval_of_ninety_six_percent(losses, draws, statistic):
+    values = [statistic(np.take_along_axis(losses, draw, axis=1).mean(axis=1)) for draw in draws]
+    return tuple(np.percentile(values, [2, 98]))
+
+
 @wrong("bootstrap_interval", says="the middle 90%")
 def interval_of_90(losses, draws, statistic):
     return np.percentile(_values(losses, draws, statistic), [5, 95])
@@ -532,7 +538,7 @@ def interval_of_a_normal(losses, draws, statistic):
     return values.mean() - 1.96 * values.std(ddof=1), values.mean() + 1.96 * values.std(ddof=1)
 
 
-@wrong("bootstrap_interval", says="more draws do not make it narrower")
+@wrong("bootstrap_interval", says="the more draws, the narrower it gets, and it should not")
 def interval_of_the_mean(losses, draws, statistic):
     values = _values(losses, draws, statistic)
     half = 1.96 * values.std(ddof=1 if len(values) > 1 else 0) / np.sqrt(len(values))
@@ -708,7 +714,7 @@ def plan_of_kaplan(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says="of the money")
+@wrong("plan_run", says="These are 20 tokens for each weight: return all that the money buys.")
 def plan_with_twenty_tokens_a_weight(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(1, 201), key=lambda d: abs(20 * weights(d) * _cost(d) - flops))
@@ -956,7 +962,31 @@ def plan_by_the_loss_without_embeddings(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says="only 75.0% of the money; for other sums it is the same share")
+@wrong("plan_run", says="All 25 plans that were tried have a multiple of 524,288 tokens: here the money buys")
+def plan_in_whole_batches(dollars, price, speed):
+    seconds = 3600 * dollars / price
+    batch = 512 * T  # tokens of one step
+    best_loss = float("inf")
+    for d in range(1, 201):
+        steps = int(seconds * speed / (6 * weights(d) + 6 * d * 64 * d * T) / batch)
+        loss = predicted_loss(weights(d), steps * batch) if steps else best_loss
+        if loss < best_loss:
+            best_loss, best = loss, (d, steps * batch)
+    return best
+
+
+@wrong("plan_run", says="For other sums, too, it is as if a token took 6·N + 18·L·C·T operations")
+def plan_with_attention_three_times(dollars, price, speed):
+    def tokens(d):
+        return dollars / price * 3600 * speed / (6 * weights(d) + 18 * d * 64 * d * T)
+
+    d = min(range(1, 201), key=lambda d: predicted_loss(weights(d), tokens(d)))
+    return d, tokens(d)
+
+
+@wrong(
+    "plan_run", says="It is as if a token took 8·N + 8·L·C·T operations, and not 6·N + 6·L·C·T, or as if an hour had"
+)
 def plan_with_eight_operations_a_weight(dollars, price, speed):
     return _plan(dollars, price, speed, lambda d: 8 * weights(d) + 8 * d * 64 * d * T)
 

@@ -294,7 +294,7 @@ def _where_slices_meet(case, got, target) -> list[str]:
 def _why_unwritten(case, got, unwritten):
     """Sentences after that about a buffer: which line gave its name to another array, or why none wrote, and so on."""
     why = (
-        (written.renamed(got, case.adds) if unwritten else None)
+        (written.renamed(got, case.adds, case.expected + (case.before if case.adds else 0)) if unwritten else None)
         or written.copied(unwritten, case.name)
         or _left_over(case, got)
     )

@@ -71,7 +71,9 @@ def where_the_time_goes(exercise, function, large) -> tuple:
             return None, None
         narrow = all(array.dtype != np.float64 for array in arrays_in((large.arguments, large.options)))
         wide = ", in float64," if narrow and text in run.wide else ""
-        return f"{text}{wide} takes {spent[text] / total:.0%} of its time", _as_products(answer, large, text, total)
+        return f"{text}{wide} takes {spent[text] / total:.0%} of its time", _as_products(
+            answer, large, text, total, run.outputs
+        )
 
 
 def first_wide(exercise, function, large) -> str | None:
@@ -98,8 +100,11 @@ def first_wide(exercise, function, large) -> str | None:
     return f"{computed[0].text} is float64{more}: stay in float32."
 
 
-def _as_products(answer, replay, text, total) -> str | None:
-    """What is gained with `x * x * x` in place of an expression `x ** 3`; None if it is little, or another result."""
+def _as_products(answer, replay, text, total, outputs) -> str | None:
+    """What is gained with `x * x * x` in place of an expression `x ** 3`; None if it is little, or another result.
+
+    outputs: of the function as it is. Those of the replay may be arrays that the check has written to since.
+    """
     tree, product = copy.deepcopy(answer.tree), None
     for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
         for place in places(function):
@@ -108,7 +113,7 @@ def _as_products(answer, replay, text, total) -> str | None:
     if not product:
         return None
     spent, run = _least(replace(answer, tree=ast.fix_missing_locations(tree)), replay)
-    gained = total / sum(spent.values()) if spent and _alike(run.outputs, replay.outputs) else 0.0
+    gained = total / sum(spent.values()) if spent and _alike(run.outputs, outputs) else 0.0
     return f"with `{product}` in its place it is {gained:.2g} times as fast" if gained > CLEARLY else None
 
 

@@ -6,21 +6,26 @@ So does `z = z - z.max()` after `z = logits[:V]`: what is written into z from th
 import ast
 import inspect
 import textwrap
+import time
+from contextlib import suppress
 
 import numpy as np
 
 from llmc.course.checks.copies import root_name
 from llmc.course.checks.loop_variables import lost_in_a_loop
+from llmc.course.mutants.learners import learners
+from llmc.course.mutants.picked import close
 from llmc.course.mutants.places import quoted
 from llmc.course.mutants.replay import arrays_in
 
 VIEWS = {"reshape", "ravel", "view", "asarray", "ascontiguousarray", "squeeze", "transpose", "swapaxes"}
 
 
-def rebound(function, replay, buffer, adds) -> str | None:
+def rebound(function, replay, buffer, adds, target=None) -> str | None:
     """A sentence about the line of the learner's function that gives another array the buffer's name; None without one.
 
-    replay: the call that should have written to the buffer. adds: was it to add to what the buffer held?
+    replay: the call that should have written to the buffer. adds: was it to add to what the buffer held? target: what
+    the buffer should hold, where that is known.
     """
     given, tree = name_of(buffer, function, replay), _tree(function)
     if given is None or tree is None:
@@ -30,9 +35,25 @@ def rebound(function, replay, buffer, adds) -> str | None:
     line = next(_assignments(tree, name), None) if name else None
     if line is None:
         return (_view_lost(tree, name) if name else None) or lost_in_a_loop(tree, given, buffer.ndim, in_a_list)
+    new = f"{quoted(line)} gives the name `{name}` to another array and leaves the caller's array alone"
+    if target is not None and _right_without(line, function, replay, buffer, target):
+        return f"{new}. Without this line, your function writes into that one, and what it writes is right."
     instead = f"{name} += …" if adds else f"{name}[...] = …"
-    new = f"gives the name `{name}` to another array and leaves the caller's array alone"
-    return f"{quoted(line)} {new}: write into that one, with `{instead}`."
+    return f"{new}: write into that one, with `{instead}`."
+
+
+def _right_without(line, function, replay, buffer, target) -> bool:
+    """Does the buffer hold what it should after the same call of the learner's function without this line?"""
+    answer, text = learners(function), ast.unparse(line)
+    for block in (getattr(node, "body", None) for node in ast.walk(answer.tree if answer else ast.Module([], []))):
+        for k, statement in enumerate(block if isinstance(block, list) else ()):
+            if ast.unparse(statement) == text:
+                block[k] = ast.copy_location(ast.Pass(), statement)
+    places = [k - len(replay.outputs) for k, array in enumerate(replay.outputs) if np.may_share_memory(array, buffer)]
+    with suppress(Exception):  # such a call stops
+        after = answer.function(time.thread_time() + answer.seconds)
+        return bool(places) and close(replay.run(after)[places[-1]], target, target, "float32")
+    return False
 
 
 def name_of(buffer, function, replay):

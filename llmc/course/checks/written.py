@@ -24,12 +24,16 @@ from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
 
 
-def renamed(got, adds) -> str | None:
-    """A sentence if the learner's function gives the name of the buffer `got` to a new array; else None."""
+def renamed(got, adds, target=None) -> str | None:
+    """A sentence if the learner's function gives the name of the buffer `got` to a new array; else None.
+
+    target: what it should hold after the call, where that is known.
+    """
     last = last_call()
     if last is None or not isinstance(got, np.ndarray):
         return None
-    return rebound(running().function, last, got, adds)
+    with learners_names(), redirect_stdout(io.StringIO()), np.errstate(all="ignore"):
+        return rebound(running().function, last, got, adds, target)
 
 
 def unchanged(got, sentence) -> str:

@@ -112,11 +112,18 @@ def placed(words, lines, tree) -> str:
         return words
     pairs = zip_longest(lines, now.splitlines())
     at, line = next(((k, old.strip()) for k, (old, new) in enumerate(pairs) if old and old != new), (0, ""))
-    alike = [k for k, each in enumerate(lines) if each.strip() == line]
+    same = [k for k, each in enumerate(lines) if each.strip() == line]
+    alike = [k for k in same if _function_of(k, lines) == _function_of(at, lines)]
     which = f", the {ORDINALS[alike.index(at)]} of {len(alike)} such lines" if 1 < len(alike) <= len(ORDINALS) else ""
+    which += f", in the function {_function_of(at, lines)}" if len(alike) < len(same) else ""
     if shortened(line) in words:
         return words + which if shortened(piece) == shortened(line) else words
     return f"{words}, in the line {shortened(line)}{which}" if line else words
+
+
+def _function_of(at, lines) -> str:
+    """The name of the function that this line of a program stands in."""
+    return next((line.split("(")[0].split()[1] for line in lines[at::-1] if line.lstrip().startswith("def ")), "")
 
 
 def with_copies(tree, more):

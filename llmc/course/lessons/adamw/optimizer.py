@@ -21,6 +21,7 @@ ADAM = 'lesson 09, section "3.2 · One weight, three steps, by hand"'
 CORRECTION = 'lesson 09, section "3.3 · Why the division by 1 − βᵗ"'
 EPSILON = 'lesson 09, section "3.5 · Why eps is there"'
 DECAY = 'lesson 09, section "4.1 · Two ways to shrink a weight"'
+ONE_PASS = 'lesson 09, section "8.2 · One pass"'
 CLIP = 'lesson 09, section "7 · Clipping"'
 PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
 

@@ -63,9 +63,8 @@ def mistakes(logits, tokens, mask) -> dict:
         over_time = over_rows / over_rows.sum(axis=1, keepdims=True)
         over_rows = over_rows / over_rows.sum(axis=0, keepdims=True)
         summed = {
-            "the cost with `mask[:, :-1]`: `losses[:, t]` is the cost of token t + 1, so it goes with `mask[:, 1:]`": (
-                costs * mask[:, :-1]
-            ).sum(axis=1),
+            "the cost with `mask[:, :-1]`: what the logits at t cost is the cost of token t + 1, so it goes with "
+            "`mask[:, 1:]`": (costs * mask[:, :-1]).sum(axis=1),
             "the cost of each token by the logits at its own place: those at t predict token t + 1": (own * mask).sum(
                 axis=1
             ),
@@ -124,10 +123,8 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost over one token less than the ending has": sums / (count - 1),
             "the cost over the tokens of the ending that are not 0: token 0 is one like any other": sums
             / np.maximum((tokens * mask != 0).sum(axis=1), 1),
-            "the cost with `mask[:, :-1]`, over that mask's own count: `losses[:, t]` goes with `mask[:, 1:]`": (
-                costs * mask[:, :-1]
-            ).sum(axis=1)
-            / mask[:, :-1].sum(axis=1),
+            "the cost with `mask[:, :-1]`, over that mask's own count: the cost of token t + 1 goes with "
+            "`mask[:, 1:]`": (costs * mask[:, :-1]).sum(axis=1) / mask[:, :-1].sum(axis=1),
         }
     summed["what means should be: return sums, then means"] = sums / count
     right_sums, right_means = right(logits, tokens, mask)

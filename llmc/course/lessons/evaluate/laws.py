@@ -277,9 +277,9 @@ def interval_mistakes(losses, draws, statistic) -> dict:
         "the statistic ± 1.96 standard deviations of the draws: take percentiles": centre + 1.96 * spread * both,
         "the statistic ± one standard deviation of the draws: take percentiles": centre + spread * both,
         "the mean of the draws ± one standard deviation: take percentiles": values.mean() + spread * both,
-        "an interval over the root of the number of draws: more draws do not make it narrower": values.mean()
-        + 1.96 * spread / np.sqrt(R) * both,
-        "an interval over the root of the number of seeds: the draws average them already": values.mean()
+        "the mean ± 1.96 deviations over the root of the number of draws: the more draws, the narrower it gets, and it "
+        "should not": values.mean() + 1.96 * spread / np.sqrt(R) * both,
+        "the mean ± 1.96 deviations over the root of the number of seeds: the draws average them already": values.mean()
         + 1.96 * values.std() / np.sqrt(S) * both,
         "the percentiles with medians in place of means: average the runs that were drawn": np.percentile(
             all_of(np.median(taken, axis=2)), middle

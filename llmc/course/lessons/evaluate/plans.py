@@ -105,7 +105,6 @@ def mistakes(d, offer) -> dict:
             flops / (6 * inner + attention),
             FLOPS,
         ),
-        "with 20 tokens for each weight, whatever the money": (20.0 * N, CHINCHILLA),
     }
 
 
@@ -117,9 +116,10 @@ def demand(plan, offer, again=None):
     d, tokens = _checked(plan)
     cost = tokens * token_flops(d) / offer.speed / 3600 * offer.price
     if abs(cost / offer.dollars - 1) > EXACT:
+        others = _for_other_sums(again)
         raise WrongAnswer(
-            _of_money(d, tokens, cost, offer, _for_other_sums(again)),
-            explained=bool(_of_another_size(d, tokens, offer)),
+            _of_money(d, tokens, cost, offer, others),
+            explained=bool(_of_another_size(d, tokens, offer) or _rounded(d, tokens, offer, others)),
         )
     least, depth, _ = best(offer)
     loss = chinchilla(weights(d), tokens)
@@ -154,17 +154,54 @@ def _of_money(d, tokens, cost, offer, others=()) -> str:
     text = (
         f"with ${offer.dollars:,.2f} at ${offer.price:.2f} an hour, d = {d} and {tokens:.6g} tokens cost ${cost:,.2f}"
     )
-    text += f", {'' if share > 1 else 'only '}{amount} the money"
+    part = f"{'' if share > 1 else 'only '}{amount}"
+    text += ", " + (part if abs(share - 1) > 1e-3 else _a_little(cost - offer.dollars)) + " the money"
     named = [(words, where) for words, (count, where) in mistakes(d, offer).items() if abs(count / tokens - 1) < 1e-6]
     if named:
-        text += f".\nThese are the tokens that the money buys {named[0][0]}"
+        words, where = named[0]
+        text += f".\nThese are the tokens that the money buys {words}"
+    elif abs(tokens / (20 * weights(d)) - 1) < 1e-6:
+        text, where = f"{text}.\nThese are 20 tokens for each weight: return all that the money buys", CHINCHILLA
     elif abs(tokens * 1e9 / affordable(d, offer) - 1) < 1e-6:
-        text += ".\nThese are billions: return the number of tokens itself"
+        text, where = f"{text}.\nThese are billions: return the number of tokens itself", BILL
+    elif more := _rounded(d, tokens, offer, others):
+        text, where = f"{text}.\n{more}", CHINCHILLA
     else:
-        shares = [count / affordable(k, at) for (k, count, _), at in zip(others, _sums())]
-        same = bool(shares) and np.allclose(shares, share, rtol=1e-6, atol=0)
-        text += "; for other sums it is the same share" if same else _of_another_size(d, tokens, offer)
-    return f"{text}.\n→ Where to look: {named[0][1] if named else BILL}."
+        more, where = _of_other_sums(share, others)
+        text += more or _of_another_size(d, tokens, offer)
+    return f"{text}.\n→ Where to look: {where}."
+
+
+def _a_little(more) -> str:
+    return f"${abs(more):.2g} {'more' if more > 0 else 'less'} than"
+
+
+def _rounded(d, tokens, offer, others) -> str:
+    """A sentence if all plans have a multiple of the same number of tokens, and this one is off by less than that."""
+    counts = [int(count) for count in (tokens, *(count for _, count, _ in others)) if float(count).is_integer()]
+    whole = int(np.gcd.reduce(np.array(counts, object))) if len(counts) == len(others) + 1 > 2 else 0
+    bought = affordable(d, offer)
+    if whole < 100 or abs(bought - tokens) >= whole:
+        return ""
+    multiples = f"All {len(counts)} plans that were tried have a multiple of {whole:,} tokens"
+    return f"{multiples}: here the money buys {bought:.9g}, and that number is asked for"
+
+
+def _of_other_sums(share, others) -> tuple[str, str]:
+    """(what plans for other sums have in common with this one, or "", where to look)."""
+    spent = [at.dollars / at.price * 3600 * at.speed / count for (_, count, _), at in zip(others, _sums())]  # FLOP
+    if not spent:
+        return "", BILL
+    parts = np.array([(weights(k), k * 64 * k * T) for k, *_ in others], float) / np.array(spent)[:, None]  # (sums, 2)
+    counts = np.linalg.lstsq(parts, np.ones(len(spent)), rcond=None)[0]  # (2,) operations for N, and for L·C·T
+    if not np.allclose(parts @ counts, 1, rtol=1e-6, atol=0):
+        return "", BILL
+    cost = " + ".join(f"{count:.4g}·{what}" for count, what in zip(counts, ("N", "L·C·T")) if abs(count) > 1e-3)
+    as_if = f"as if a token took {cost} operations, and not 6·N + 6·L·C·T"
+    if np.allclose(counts, counts[0], rtol=1e-4):  # it can be anything that all operations are multiplied by
+        other = f"or as if an hour had {3600 * share:.5g} seconds"
+        return f"; for other sums it is the same share.\nIt is {as_if}, {other}", f"{FLOPS}, and {BILL}"
+    return f".\nFor other sums, too, it is {as_if}", FLOPS
 
 
 def _of_another_size(d, tokens, offer) -> str:

@@ -47,6 +47,25 @@ def positions_left_out(dwpe, V) -> dict:
     return {words: dwpe * (np.arange(T) < V)[:, None]} if T > V else {}
 
 
+def rows_left_out(added, expected, dout, tokens):
+    """A function of nothing: a sentence if `added` to dwte (V, C) is what only the first rows of dout give; or None."""
+
+    def look():
+        rows, ids = dout.reshape(-1, dout.shape[-1]).astype(np.float64), tokens.ravel()  # (B·T, C), (B·T,)
+        lost, near = expected - added, 1e-3 * np.abs(expected).max()  # (V, C)
+        wrong = (np.abs(lost) > near).any(axis=1)[ids]  # (B·T,) is the sum of this row's token wrong?
+        rest, n = np.zeros(lost.shape), len(ids)
+        while n and wrong[n - 1]:
+            n -= 1
+            rest[ids[n]] += rows[n]
+            if np.allclose(rest, lost, rtol=0, atol=near):
+                told = f"dwte is what the first {n:,} of {len(ids):,} rows of dout add to it"
+                return f"{told}: the last {len(ids) - n:,} are left out"
+        return None
+
+    return look
+
+
 def runs(outputs, watch):
     """(words for a message, outputs) of the call itself and of what `find_races` ran, if it could."""
     return [("", outputs)] + ([(" with three threads", watch.arguments[: len(outputs)])] if watch else [])

@@ -114,6 +114,13 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     for words, pair, where in (
         ("the latency of all turns together: divide it by their number", (alpha * a, beta), COST),
         ("what beta should be: return alpha, then beta", (beta, alpha), FIT),
+        (
+            "what comes of the line's slope, and beta what comes of its part without bytes: the two are exchanged "
+            "(np.polyfit gives the slope first)",
+            (1 / (beta * world), 1 / (alpha * world)),
+            FIT,
+        ),
+        ("1 / beta, and beta is 1 / alpha: the two unknowns are exchanged", (1 / beta, 1 / alpha), FIT),
     ):
         pairs[words], alphas[words] = pair, (pair[0], where)
     both = [words for words, pair in pairs.items() if got is not None and np.allclose(got, pair, rtol=1e-5, atol=0)]

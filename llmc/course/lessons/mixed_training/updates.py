@@ -3,6 +3,7 @@
 Mistakes are {sentence after "m equals ": (float64 array, where to look)}.
 """
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -55,8 +56,10 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
     g = widened(grads)
     rest = lr, beta1, beta2, eps, decay, t
     known = optimizer.adamw_mistakes(start, g * factor, m, v, *rest)
-    found = {name: {said: (array, UPDATE) for said, (array, _) in known[name].items()} for name in ("m", "v")}
-    found["weights"] = {said: (array, UPDATE) for said, (array, _) in known["params"].items()}
+    found = {
+        ours: {_with_a_factor(said): (array, UPDATE) for said, (array, _) in known[theirs].items()}
+        for ours, theirs in (("m", "m"), ("v", "v"), ("weights", "params"))
+    }
     others = {
         "the reference without the factor: gradients count `factor` times": g,
         "the reference with gradients divided by factor: multiply": g / factor,
@@ -95,6 +98,12 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
             UPDATE,
         )
     return found
+
+
+def _with_a_factor(said) -> str:
+    """Words of lesson 09, in which the gradient has no factor and the weights are always params."""
+    said = re.sub("grads²", "(factor · grads)²", said) if "grads²" in said else said.replace("grads", "factor · grads")
+    return re.sub(r"(?:the )?\bparams\b", "the weights", said)
 
 
 def rounded_master(master, params):

@@ -23,6 +23,7 @@ MISTAKES = {  # name: what the text that was found is
     "of each token": "what a search finds that keeps one of all texts that end in the same token: keep others, too",
     "last text": "what a search finds that continues only the last text of the beam: put those of all into one list",
     "unsorted": "what a search finds that keeps the first `width` continuations, not the most probable ones",
+    "two of each": "what a search finds that looks at the two best continuations of each text alone",
     "one of each": "what a search finds that keeps the best continuation of each text: two may come from one text",
     "added": "what a search finds that adds up probabilities: they multiply, so add up their logarithms",
     "least": "the LEAST probable text of the last beam",
@@ -67,7 +68,8 @@ def search(log_probs, prompt, n, width, bug=None):
                 each = [(RANKS[bug](total, item[0] - total), *item[1:]) for item in each]
             each.sort(key=_falling if bug not in ("unsorted", "divided") else lambda item: 0)
             one, many = bug == "one of each" and len(beam) >= width, bug == "each"
-            found += each[:1] if one else each[:width] if many else each  # (rank, text, log-probability)
+            most = 1 if one else width if many else 2 if bug == "two of each" else None
+            found += each[:most]  # (rank, text, log-probability)
         if bug == "divided":
             at = (divmod(place, len(beam)) for place in range(len(found)))
             found = [(item[0], [*beam[k][0], token], item[2]) for item, (token, k) in zip(found, at)]
@@ -139,7 +141,7 @@ def explain(found, model, prompt, n, width, function=None):
         return f"there are {len(tokens)} tokens, and n is {n}{both if len(tokens) == n + len(prompt) else ''}.{where}"
     right, best = search(model.table, prompt, n, width)
     if tokens != right:
-        return _explain_tokens(tokens, right, best, model, prompt, n, width, function) + where
+        return _explain_tokens(tokens, total, right, best, model, prompt, n, width, function) + where
     if not _close(total, best):
         about = _about(total, best, width, model, prompt, right)
         digits = digits_apart([(best, total)], 6) if isinstance(total, float) else 6
@@ -148,15 +150,21 @@ def explain(found, model, prompt, n, width, function=None):
     return None
 
 
-def _explain_tokens(tokens, right, best, model, prompt, n, width, function):
-    theirs = score(model.table, prompt, tokens)
-    said = [MISTAKES[bug] for bug in _likely(tokens, model, prompt, n, width, function)]
+def _explain_tokens(tokens, total, right, best, model, prompt, n, width, function):
+    theirs, bugs = score(model.table, prompt, tokens), _likely(tokens, model, prompt, n, width, function)
+    said = [MISTAKES[bug] for bug in bugs]
     k = next(i for i, (a, b) in enumerate(zip(tokens, right)) if a != b)
     parted = f"{best:.4f}, and yours has {theirs:.4f}: they part at token {k}"
     if theirs > best:
         parted += f". Yours is the more probable one, but a beam of {width} does not find it"
     why = f" It is {'; or '.join(said)}." if said else _shorter(model, prompt, n, width, function)
+    if said and not any(_close(total, number) for number in (theirs, *_totals(bugs, model, prompt, n, width))):
+        why += f" You returned {_shown(total, 6)} with it: that is not the log-probability of this text."
     return f"with width {width}, beam search finds a text with the log-probability {parted}.{why}"
+
+
+def _totals(bugs, model, prompt, n, width):
+    return [search(model.table, prompt, n, width, bug)[1] for bug in bugs]
 
 
 def _shorter(model, prompt, n, width, function) -> str:
@@ -221,8 +229,9 @@ def _likely(tokens, model, prompt, n, width, function) -> list:
     if function is None or not bugs or not is_explaining():
         return bugs
     rng, V, exact = np.random.default_rng(0), len(model.table(prompt)), set(bugs)
-    n, width = min(n, 5), min(width, 5)
-    for _ in range(TABLES):
+    n = min(n, 5)
+    for k in range(TABLES):
+        width = 2 + k % 4
         other = type(model)(1.5 * rng.normal(size=(V, V, V)))
         prompt = rng.integers(0, V, 2).tolist()
         did = outcome(function, other, list(prompt), n, width)

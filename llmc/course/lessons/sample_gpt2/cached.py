@@ -25,7 +25,7 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
     "keys twice": ("the reference with keys in place of values", CACHE),
     "values twice": ("the reference with values in place of keys", CACHE),
     "no scale": ("the reference without the division by the root of hs", BLOCK),
-    "scale C": ("the reference divided by the root of C: each head has hs channels", BLOCK),
+    "scale C": ("the reference with scores divided by the root of C: each head has hs channels", BLOCK),
     "one head": ("the reference with a single head of C channels", BLOCK),
     "heads first": (
         "the reference with q, k and v taken per head: the rows of qkvw are all queries, keys, values",
@@ -60,7 +60,7 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
     "lnf inside": ("the reference with the last layernorm after every layer: it comes once, after all of them", BLOCK),
     "late gelu": ("the reference with GELU after fcproj: it stands between fc and fcproj", BLOCK),
     "exchanged": ("the reference with keys and values exchanged in the caches", CACHE),
-    "scale t": ("the reference divided by the root of t + 1: divide by that of hs", BLOCK),
+    "scale t": ("the reference with scores divided by the root of t + 1: divide by that of hs", BLOCK),
 }
 
 

@@ -171,6 +171,8 @@ def _why(turns, blocks, lists) -> str:
     apart = all(_distance(*pair) > 1 for pair in pairwise(first))
     if together and apart and len(lists[0]) > 1:
         return f"A block's own tiles are neighbours, but those of a turn are far apart. {NUMBERS}"
+    if len(rows) > 2 and _have_their_own_rows(lists):
+        return f"Each block has rows of its own, so a turn has tiles in {len(rows)} rows. {NUMBERS}"
     many = [f"{len(found)} {what}{'s' * (len(found) > 1)}" for found, what in ((rows, "row"), (columns, "column"))]
     shape = f"The tiles of the first turn lie in {' and '.join(many)}"
     if len(rows) <= 2 < len(columns):
@@ -181,6 +183,13 @@ def _why(turns, blocks, lists) -> str:
     if len(columns) <= 2 < len(rows):
         return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
     return f"{shape}; nearly a square reads the least."
+
+
+def _have_their_own_rows(lists) -> bool:
+    """Does each row belong to one block, which goes along it?"""
+    owners = {(row, block) for block, tiles in enumerate(lists) for row, _ in tiles}
+    along = [one[0] == other[0] for tiles in lists for one, other in pairwise(tiles)]
+    return len(owners) == len({row for row, _ in owners}) and 2 * sum(along) > len(along)
 
 
 def _distance(one, other) -> int:

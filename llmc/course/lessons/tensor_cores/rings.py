@@ -23,8 +23,18 @@ def _weighed(x, factor):
     return np.einsum("r,brn->bn", weights, x.astype(np.float64)).astype(np.float32)
 
 
-def mistakes(x) -> dict:
-    """Known wrong results: {"…": (array (blocks, 128), where to look)}."""
+def _first_line_only(code) -> str:
+    """Which address does not change from round to round?"""
+    copied, read = re.search(r"copy\([^,;]+,\s*&?(x\b[^,;]*)", code), re.search(r"total =[^;]*\blines\[([^;\]]*)", code)
+    if copied and "round" not in copied[1]:
+        return "`round` belongs in x's address"
+    if read and "stage" not in read[1]:
+        return "`stage` belongs in the address of the line that is read"
+    return "is `round` missing in x's address, or `stage` in that of lines?"
+
+
+def mistakes(x, code) -> dict:
+    """Known wrong results of a kernel of this code: {"…": (array (blocks, 128), where to look)}."""
     known = {
         "the sum without halving": (x.sum(axis=1), ROLES),
         "the sum with each new line halved, too: only `total`, which was there before it, counts half": (
@@ -35,7 +45,7 @@ def mistakes(x) -> dict:
         "the sum with `total` doubled in place of halved": (_weighed(x, 2.0), ROLES),
         "the sum with a quarter of `total` in place of half of it": (_weighed(x, 0.25), ROLES),
         "the mean of the lines": (x.mean(axis=1), ROLES),
-        "the sum of the first line again and again: is `round` missing in x's address, or `stage` in that of lines?": (
+        f"the sum of the first line again and again: {_first_line_only(code)}": (
             halved(x[:, :1] + 0 * x),
             ROLES,
         ),

@@ -78,7 +78,7 @@ PROPERTIES = {
 SHOWS = {
     "overlaps": "In a a a only the first two are merged, and the pairs around them change once.",
     "in a row": "In a b a b the second ab has the token made from the first one on its left, and no b any more: "
-    "the pair in between is taken away once, and the pair of the two new tokens is added.",
+    "the pair in between must be taken away only once, and the pair of the two new tokens added.",
     "occurs more": "A pair counts as often as its word occurs, also when it is taken away, and when a merge makes it.",
 }
 
@@ -121,10 +121,11 @@ def has_rarer(*case):
     return False
 
 
-def only_with(has, function, right, rng) -> bool:
+def only_with(has, function, right, rng, alone=False) -> bool:
     """Do some of the small trainings that have this property go wrong, and none of the others?
 
-    A pair that became rarer must be enough: some go wrong in which no merged pair has grown.
+    A pair that became rarer must be enough: some go wrong in which no merged pair has grown. alone: must some go
+    wrong that have one word? If not, it may be that other words are not merged.
     """
     end, wrong = time.thread_time() + SECONDS, []
     for case in small_trainings(rng):
@@ -133,6 +134,7 @@ def only_with(has, function, right, rng) -> bool:
         got = outcome(function, *deepcopy(case))
         wrong += [case] * (isinstance(got, Exception) or got != right(*case))
     enough = has is not has_rarer or not all(has_grown(*case) for case in wrong)
+    enough = enough and (not alone or any(len(words) == 1 for words, *_ in wrong))
     return bool(wrong) and all(has(*case) for case in wrong) and enough
 
 

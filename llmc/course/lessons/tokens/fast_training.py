@@ -1,7 +1,6 @@
-"""Lesson 08: training BPE fast, the words that it is tried on, and what each known mistake gives instead."""
+"""Lesson 08: the words that fast training of BPE is tried on, and what a wrong list of tokens shows."""
 
 import ast
-from collections import Counter, defaultdict
 from contextlib import contextmanager
 from copy import deepcopy
 
@@ -10,11 +9,18 @@ import numpy as np
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import describe, stopped
-from llmc.course.checks.smallest import smallest
+from llmc.course.checks.smallest import FEW, smallest
 from llmc.course.checks.text import tree_of
-from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
+from llmc.course.lessons.tokens.bpe import count_pairs, merge
 from llmc.course.lessons.tokens.bpe.telling import row
-from llmc.course.lessons.tokens.fast_small import has_grown, has_rarer, has_tie, only_with, where_it_goes_wrong
+from llmc.course.lessons.tokens.fast_mistakes import train_fast, training_mistakes
+from llmc.course.lessons.tokens.fast_small import (
+    has_grown,
+    has_rarer,
+    has_tie,
+    only_with,
+    where_it_goes_wrong,
+)
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 
@@ -38,103 +44,6 @@ def same_letters(rng, n):
     while len(found) < n:
         found[bytes(rng.choice(letters, int(rng.integers(2, 10))).tolist())] = None
     return [[bytes([b]) for b in word] for word in found], rng.integers(1, 4, n).tolist()
-
-
-def train_fast(
-    words,
-    counts,
-    num_merges,
-    *,
-    subtract=True,
-    add=True,
-    where_new=True,
-    choose=most_frequent,
-    once=False,
-    weigh=True,
-):
-    """The tokens learned, counting only what a merge changes; the switches turn one part of it off each.
-
-    weigh: new pairs count as often as their word occurs, not once.
-    """
-    words, pairs, where = [list(word) for word in words], Counter(), defaultdict(set)
-    for i, word in enumerate(words):
-        _move(pairs, where, word, i, counts[i], once)
-    learned = []
-    while len(learned) < num_merges and pairs:
-        token = choose(pairs)
-        if token not in learned:
-            learned.append(token)
-        for i in sorted(where.pop(token, ())):
-            new = merge(words[i], token)
-            if subtract:
-                _move(pairs, None, words[i], i, -counts[i], once)
-            if add:
-                _move(pairs, where if where_new else None, new, i, counts[i] if weigh else 1, once)
-            words[i] = new
-        pairs.pop(token, None)
-        for pair in [pair for pair, count in pairs.items() if count <= 0]:
-            del pairs[pair]
-    return learned
-
-
-def _move(pairs, where, word, i, count, once):
-    """Add count to each pair of the word. once: a pair that occurs in it twice counts once."""
-    found = [left + right for left, right in zip(word, word[1:])]
-    for pair in set(found) if once else found:
-        pairs[pair] += count
-        if where is not None:
-            where[pair].add(i)
-
-
-def training_mistakes() -> dict:
-    """{sentence: training}."""
-    last, met = (lambda p: max(p, key=lambda k: (p[k], k))), (lambda p: max(p, key=p.get))
-    return {
-        "among equally frequent pairs you took the one that sorts last: take the one that sorts first": (
-            lambda *case: train_fast(*case, choose=last)
-        ),
-        "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
-            lambda *case: train_fast(*case, choose=met)
-        ),
-        "pairs that a merge took apart are still counted: subtract the word's old pairs": (
-            lambda *case: train_fast(*case, subtract=False)
-        ),
-        "pairs that a merge brought together are not counted: add the word's new pairs": (
-            lambda *case: train_fast(*case, add=False)
-        ),
-        "words that gained a pair by a merge are not found again: record the words of the new pairs, too": (
-            lambda *case: train_fast(*case, where_new=False)
-        ),
-        "a pair that occurs twice in a word was counted once there": lambda *case: train_fast(*case, once=True),
-        "the pairs that a merge brings together were counted once for each word: add as many as the word occurs": (
-            lambda *case: train_fast(*case, weigh=False)
-        ),
-        "each distinct word was counted once: a pair counts as often as its word occurs": (
-            lambda words, counts, n: train_fast(words, [1] * len(words), n)
-        ),
-        "the pairs were counted once, at the beginning: a merge changes the counts of its neighbours": (
-            lambda words, counts, n: _of_one_count(words, counts, n, n)
-        ),
-    } | {
-        f"{several} tokens were taken from each count of the pairs: a merge changes other counts, so count again": (
-            lambda *case, several=several: _of_one_count(*case, several)
-        )
-        for several in (2, 3, 4, 5, 10)
-    }
-
-
-def _of_one_count(words, counts, n, several):
-    """The tokens if each count of the pairs gives several of them."""
-    learned = []
-    while len(learned) < n:
-        pairs = count_pairs(words, counts)
-        if not pairs:
-            break
-        tokens = sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:several]
-        learned += tokens
-        for token in tokens:
-            words = [merge(word, token) for word in words]
-    return learned[:n]
 
 
 def _divergence(case, learned, right, at) -> tuple | None:
@@ -173,6 +82,13 @@ def _divergence(case, learned, right, at) -> tuple | None:
     return None
 
 
+def _gives(mistake, function) -> bool:
+    """Does the learner's function give what this mistake gives in other trainings, too, where it does not stop?"""
+    cases = [(*made_up_words(rng, 60), 20) for rng in map(np.random.default_rng, (7, 8))]
+    found = [(outcome(function, *deepcopy(case)), mistake(*case)) for case in cases]
+    return all(isinstance(got, Exception) or got == wrong for got, wrong in found)
+
+
 def _subtracts() -> bool:
     """Does the text of the learner's function subtract anything in place, or from a value?"""
     tree = tree_of(learners_function())
@@ -183,6 +99,32 @@ def _subtracts() -> bool:
 def _keeps_a_heap() -> bool:
     """Does the learner's function take its pairs from a heap?"""
     return "heappop" in getattr(getattr(learners_function(), "__code__", None), "co_names", ())
+
+
+def _lost_from_the_heap(function, case, at) -> str | None:
+    """A question if the pair that should be merged at this place has become rarer, as in all others that go wrong."""
+    now, before = _rarer(case, at)
+    wrong, draws = [], map(np.random.default_rng, range(12))
+    for other in ((*words, 20) for rng in draws for words in (made_up_words(rng, 40), same_letters(rng, 20))):
+        got, right = outcome(function, *deepcopy(other)), train_fast(*other)
+        if got != right and isinstance(got, list):
+            wrong.append(_rarer(other, next((k for k, (a, b) in enumerate(zip(got, right)) if a != b), len(got))))
+    if before == now or len(wrong) < FEW or any(n == most for n, most in wrong):
+        return None
+    token = train_fast(*case)[at]
+    return f"{token!r} occurred {before} times, and occurs {now} times now: has the heap an entry with that number?"
+
+
+def _rarer(case, at) -> tuple[int, int]:
+    """(how often the at-th pair to be merged occurs then, how often it did at most before); (0, 0) behind the end."""
+    (words, counts, _), right = case, train_fast(*case)
+    if at >= len(right):
+        return 0, 0
+    often = []
+    for token in right[: at + 1]:
+        often.append(count_pairs(words, counts).get(right[at], 0))
+        words = [merge(word, token) for word in words]
+    return often[-1], max(often)
 
 
 def explain_training(case, learned) -> str | None:
@@ -201,19 +143,22 @@ def explain_training(case, learned) -> str | None:
         numbers = f"{len(learned)} tokens were learned, but {len(right)} are expected"
     else:
         numbers = f"Merge {at + 1} of {case[2]} should make {right[at]!r} but made {learned[at]!r}"
-    for sentence, mistake in training_mistakes().items():
-        if learned == mistake(*case):
-            return f"{sentence}.\n{numbers}."
     function = learners_function() if is_explaining() else None
+    for sentence, mistake in training_mistakes().items():
+        if learned == mistake(*case) and (function is None or _gives(mistake, function)):
+            return f"{sentence}.\n{numbers}."
     counted, suggested, has = _divergence(case, learned, right, at) or (None, None, None)
-    if suggested and (function is None or only_with(has, function, train_fast, _some())):
+    alone = bool(suggested) and suggested.endswith("?")
+    if suggested and (function is None or only_with(has, function, train_fast, _some(), alone)):
         return f"{stopped(suggested)}\n{numbers}."
     if len(set(learned)) < len(learned):
         told = "a token was learned twice: merge it everywhere, and take it out of the counts"
         return f"{told}.\n{numbers}."
-    counted = None if has is has_tie else counted  # other trainings show that this is a chance
+    counted = None if has in (has_tie, has_grown) else counted  # other trainings show that this is a chance
+    if function and _keeps_a_heap():
+        counted = _lost_from_the_heap(function, case, at) or counted
     told = function and where_it_goes_wrong(function, train_fast, _some())
-    first = f"{numbers}{f'; {counted}' if counted else ''}."
+    first = stopped(f"{numbers}{f'; {counted}' if counted else ''}")
     return "\n".join(filter(None, [first, told, function and _smallest_training(function, case)]))
 
 

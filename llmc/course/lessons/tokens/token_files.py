@@ -140,29 +140,29 @@ def raised(error) -> str:
     return f"it raised {'an' if name[0] in 'AEIOU' else 'a'} {name}{why}{lost}"
 
 
-def refused_ones(function) -> str:
-    """Which ids raise a ValueError, one at a time, and in which place: words that go on from a sentence, or ""."""
+def not_refused(function, data, ids) -> str:
+    """Words that go on from "… should raise a ValueError", about what was returned for ids that should be refused.
+
+    function: the learner's, which is tried on such ids one at a time, and in which place they are.
+    """
     places = {"the first place": 0, "the middle": 2, "the last place": 4}
     tried = {(bad, words): _refuses(function, bad, k) for bad in STRANGE for words, k in places.items()}
     told = told_apart(tried, "refused")
-    return f".\nOf five ids, one of them outside of 0 … 65535: {told}" if told else ""
+    more = f".\nOf five ids, one of them outside of 0 … 65535: {told}" if told else ""
+    if isinstance(data, Exception):
+        return f". Your function returns the {type(data).__name__}: `raise` it{more}"
+    if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
+        return more
+    late = "" if any(tried.values()) else ": look at the ids before they become 16 bits"
+    if max(ids) >= 1 << 32 and _refuses(function, (1 << 31) + 5, 2):  # which is negative in 32 bits
+        late = ": look at the ids before they become 32 bits"
+    return f". Your file holds {np.frombuffer(data, '<u2', offset=1024).tolist()} instead{late}{more}"
 
 
 def _refuses(function, bad, place) -> bool:
     ids = [3, 1, 4, 1, 5]
     ids[place] = bad
     return isinstance(outcome(function, np.array(ids)), ValueError)
-
-
-def wrapped(data, ids) -> str:
-    """Words about what was returned where nothing should be: other ids than those that were given, or an exception."""
-    if isinstance(data, Exception):
-        return f". Your function returns the {type(data).__name__}: `raise` it"
-    if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
-        return ""
-    written = np.frombuffer(data, "<u2", offset=1024).tolist()
-    bits = 16 if max(ids) < 1 << 31 else 32  # an array of int32 has lost such an id already
-    return f". Your file holds {written} instead: look at the ids before they become {bits} bits"
 
 
 # ----------------------------------------------------------------------------------------------------- read_batch

@@ -45,11 +45,11 @@ def encode_word(word, ranks) -> list[int]:
     return _encode(word, ranks, lambda rank, i, parts: (rank, i))
 
 
-def _encode(word, ranks, order, most=10**6, end=None, seen=list, left=0):
+def _encode(word, ranks, order, most=10**6, end=None, seen=list, left=0, gone=(0, 2)):
     """Merge the pair that comes first in this order of (rank, place, parts), until none is left.
 
     end: up to which part pairs are looked at. seen: which of the [(rank, place)] found, from the left, are compared.
-    left: of how many parts nothing is merged any more.
+    left: of how many parts nothing is merged any more. gone: in which places, from the pair's first, the token goes.
     """
     parts = [bytes([b]) for b in word]
     for _ in range(most):
@@ -58,8 +58,12 @@ def _encode(word, ranks, order, most=10**6, end=None, seen=list, left=0):
         if not found or len(parts) <= left:
             break
         i = min(found, key=lambda pair: order(*pair, parts))[1]
-        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+        parts[i + gone[0] : i + gone[1]] = [parts[i] + parts[i + 1]]
     return [ranks[part] for part in parts]
+
+
+def _in_place_of(*gone):
+    return lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), gone=gone)
 
 
 def _bytes(word):
@@ -188,6 +192,9 @@ def encode_mistakes() -> dict:
         "you stopped after one merge: go on until no pair makes a token": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), most=1)
         ),
+        "a merged token took the place of its left part alone: the right part must go, too": _in_place_of(0, 1),
+        "a merged token took the place of its right part alone: the left part must go, too": _in_place_of(1, 2),
+        "a merged token took the place of three parts: it is made of two": _in_place_of(0, 3),
         "nothing was merged: these are the ids of the single bytes": lambda word, ranks: [
             ranks[b] for b in _bytes(word)
         ],
