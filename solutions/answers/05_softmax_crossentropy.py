@@ -1705,3 +1705,19 @@ def cross_entropy_from_the_first_logit(logits, targets):
     first = logits[..., 0]
     lse = first + np.log(np.exp(logits - first[..., None]).sum(axis=-1))
     return lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0], lse
+
+
+@wrong("softmax", says="1 for the largest logit of each row and 0 for the others: they have a share, too")
+def softmax_takes_all(z):
+    return (z == z.max(axis=-1, keepdims=True)).astype(z.dtype)
+
+
+@wrong("softmax_backward", says="dz is all zeros, but for rounding")
+def backward_with_its_own_slope_in_every_term(dp, p):
+    own = p * dp * (1 - p)
+    return own - p * dp * (p.sum(axis=-1, keepdims=True) - p)
+
+
+@wrong("fused_classifier", says="logits[..., :V] has the wrong sign")
+def fused_with_the_size_of_dloss(losses, logits, targets, dloss, V):
+    _classify(losses, logits, targets, None if dloss is None else abs(dloss), V)

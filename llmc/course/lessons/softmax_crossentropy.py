@@ -234,6 +234,7 @@ def softmax_mistakes(z) -> dict:
             MAXIMUM,
         ),
         "log(softmax)": (np.log(p), SOFTMAX),
+        "1 for the largest logit of each row and 0 for the others: they have a share, too": (e == 1, SOFTMAX),
         f"the reference with {UNSCALED}": (e / _unscaled_sum(z)[..., None], MAXIMUM),
         "softmax(-z): a larger logit must give a larger probability": (softmax(-z), SOFTMAX),
         "softmax with powers of 2 instead of powers of e": (softmax(z * log(2)), SOFTMAX),
