@@ -1721,3 +1721,32 @@ def backward_with_its_own_slope_in_every_term(dp, p):
 @wrong("fused_classifier", says="logits[..., :V] has the wrong sign")
 def fused_with_the_size_of_dloss(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, None if dloss is None else abs(dloss), V)
+
+
+@wrong("fused_classifier", says="without the end of the slice `:128` in `e[..., :128].sum(-1, keepdims=True)`")
+def fused_with_the_sum_of_128_tokens(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    top = z.max(-1, keepdims=True)
+    e = np.exp(z - top)
+    total = e[..., :128].sum(-1, keepdims=True)
+    losses[...] = (np.log(total) + top - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is not None:
+        z[...] = e / total * dloss
+        np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+        logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="with 1 in place of 2, in the line `top = z[::2].max()`")
+def fast_with_the_maximum_of_every_second_logit(losses, logits, targets, dloss, V):
+    rows, flat = logits.reshape(-1, logits.shape[-1]), losses.reshape(-1)
+    for n, target in enumerate(targets.reshape(-1)):
+        z = rows[n, :V]
+        top = z[::2].max()
+        z -= top
+        at_target = z[target]
+        np.exp(z, out=z)
+        total = z.sum()
+        flat[n] = np.log(total) - at_target
+        z *= dloss / total
+        z[target] -= dloss
+        rows[n, V:] = 0

@@ -75,6 +75,16 @@ def targets(rng, B, T, V):
     return tokens
 
 
+def one_far_above(rng, logits, V, height):
+    """Add height to one of the first V logits of each row (B, T, Vp), wherever that is; in the last row, to the last.
+
+    Were it the same one in all rows, a maximum of some of the logits would often be right.
+    """
+    at = rng.integers(0, V, logits.shape[:-1])  # (B, T)
+    at[-1, -1] = V - 1
+    logits[(*np.indices(at.shape), at)] += height
+
+
 def softmax(z):
     """Softmax of z (…, n) over the last axis."""
     z64 = np.asarray(z, np.float64)
