@@ -622,7 +622,7 @@ def causal_masks_with_a_finite_number(scores):
 _velocity = {}
 
 
-@wrong("descend", says="and besides by -0.1 · the dw of step 1: what an earlier call was given must not be kept")
+@wrong("descend", says="-0.1 · the dw of step 1: what an earlier call was given must not be kept\n")
 def descend_with_momentum(w, dw, step):
     _velocity[w.shape] = 0.5 * _velocity.get(w.shape, 0) + dw
     w -= 0.2 * _velocity[w.shape]
@@ -649,7 +649,7 @@ def descend_with_a_rest(w, dw, step):
     w -= (0.0 if step == 10 else 0.5) * dw
 
 
-@wrong("descend", says="w moved uphill: subtract the gradient. At step 15, that is: at step 1, 2, 3, 10 it moved")
+@wrong("descend", says="with a learning rate below 0, or with + in place of -. At step 15, that is: at step 1, 2, 3")
 def descend_with_a_rate_that_turns(w, dw, step):
     w += (0.05 * step - 0.6) * dw
 
@@ -775,7 +775,7 @@ def descend_by_the_root_of_the_step(w, dw, step):
     w -= 0.5 / np.sqrt(step) * dw
 
 
-@wrong("descend", says="w moved uphill: subtract the gradient. At step 0")
+@wrong("descend", says="w moved uphill, as with a learning rate below 0, or with + in place of -. At step 0")
 def descend_uphill_at_first(w, dw, step):
     if step == 0:
         w += 0.5 * dw
@@ -813,3 +813,34 @@ def causal_softmax_of_clipped_scores(scores):
 def causal_softmax_of_scores_up_to_700(scores):
     e = np.tril(np.exp(np.minimum(scores, 700)))
     return e / e.sum(axis=-1, keepdims=True)
+
+
+@wrong("descend", says="w moved, but not along -dw")
+def descend_by_clipped_slopes(w, dw, step):
+    w -= 0.5 * np.clip(dw, -0.5, 0.5)
+
+
+@wrong("next_token_loss", says="for a row around 1000 it is finite, but wrong, as where logits are cut off")
+def loss_of_logits_up_to_700(logits, targets):
+    p = np.exp(np.minimum(logits, 700))
+    p /= p.sum(axis=-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        return -np.log(np.take_along_axis(p, targets[..., None], axis=-1)).mean()
+
+
+@wrong("next_token_loss", says="with 1 in place of 2 in `logits[..., ::2]`")
+def loss_with_the_maximum_of_every_second_logit(logits, targets):
+    top = logits[..., ::2].max(axis=-1)
+    with np.errstate(all="ignore"):
+        total = np.log(np.exp(logits - top[..., None]).sum(axis=-1)) + top
+    return (total - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]).mean()
+
+
+@wrong("causal_softmax", says="1 of 81 entries that are NaN or infinite, first at [7, 7]")
+def causal_with_the_maximum_of_earlier_scores(scores):
+    out = np.zeros_like(scores)
+    with np.errstate(all="ignore"):
+        for t in range(len(scores)):
+            e = np.exp(scores[t, : t + 1] - scores[t, : max(t, 1)].max())
+            out[t, : t + 1] = e / e.sum()
+    return out

@@ -693,7 +693,7 @@ def fast_with_a_helper_called_dot(out, x, w, b):
         out[n, o] = dot(x[n], w[o]) + b[o]
 
 
-@wrong("fast_matmul_forward", says="your code uses multiply, which is BLAS")
+@wrong("fast_matmul_forward", says="your code uses multiply, another name of matmul, which is BLAS")
 def fast_with_blas_renamed(out, x, w, b):
     np.add(multiply(x, w.T), b, out=out)
 

@@ -1636,7 +1636,7 @@ def loss_of_an_overflowed_sum(logits, targets):
     return wrong, lse
 
 
-@wrong("cross_entropy_forward", says="the first result is wrong, too")
+@wrong("cross_entropy_forward", says="equals that of logits clipped to -80 … 80, so that larger and smaller")
 def cross_entropy_of_clipped_logits(logits, targets):
     z = np.clip(logits, -80, 80)
     lse = np.log(np.exp(z).sum(axis=-1))
@@ -1692,3 +1692,61 @@ def classifier_that_clears_from_the_end(losses, logits, targets, dloss, V):
     if dloss is not None:
         real[...] = (np.exp(log_p) - y) * dloss
         logits[..., -padding:] = 0
+
+
+@wrong("cross_entropy_forward", says="rows around -1000 alone, where all powers of e are 0: subtract each row's own")
+def cross_entropy_of_logits_up_to_80(logits, targets):
+    lse = np.log(np.exp(np.minimum(logits, 80)).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0], lse
+
+
+@wrong("cross_entropy_forward", says="at [2, 0], where the logits go from")
+def cross_entropy_from_the_first_logit(logits, targets):
+    first = logits[..., 0]
+    lse = first + np.log(np.exp(logits - first[..., None]).sum(axis=-1))
+    return lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0], lse
+
+
+@wrong("softmax", says="1 for the largest logit of each row and 0 for the others: they have a share, too")
+def softmax_takes_all(z):
+    return (z == z.max(axis=-1, keepdims=True)).astype(z.dtype)
+
+
+@wrong("softmax_backward", says="dz is all zeros, but for rounding")
+def backward_with_its_own_slope_in_every_term(dp, p):
+    own = p * dp * (1 - p)
+    return own - p * dp * (p.sum(axis=-1, keepdims=True) - p)
+
+
+@wrong("fused_classifier", says="logits[..., :V] has the wrong sign")
+def fused_with_the_size_of_dloss(losses, logits, targets, dloss, V):
+    _classify(losses, logits, targets, None if dloss is None else abs(dloss), V)
+
+
+@wrong("fused_classifier", says="without the end of the slice `:128` in `e[..., :128].sum(-1, keepdims=True)`")
+def fused_with_the_sum_of_128_tokens(losses, logits, targets, dloss, V):
+    z, at = logits[..., :V], targets[..., None]
+    top = z.max(-1, keepdims=True)
+    e = np.exp(z - top)
+    total = e[..., :128].sum(-1, keepdims=True)
+    losses[...] = (np.log(total) + top - np.take_along_axis(z, at, -1))[..., 0]
+    if dloss is not None:
+        z[...] = e / total * dloss
+        np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
+        logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="with 1 in place of 2, in the line `top = z[::2].max()`")
+def fast_with_the_maximum_of_every_second_logit(losses, logits, targets, dloss, V):
+    rows, flat = logits.reshape(-1, logits.shape[-1]), losses.reshape(-1)
+    for n, target in enumerate(targets.reshape(-1)):
+        z = rows[n, :V]
+        top = z[::2].max()
+        z -= top
+        at_target = z[target]
+        np.exp(z, out=z)
+        total = z.sum()
+        flat[n] = np.log(total) - at_target
+        z *= dloss / total
+        z[target] -= dloss
+        rows[n, V:] = 0

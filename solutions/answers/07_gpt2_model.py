@@ -395,7 +395,7 @@ def block_with_a_name_used_twice(x, p, NH):
     return half + matmul_forward(g, p["fcprojw"], p["fcprojb"]), dict(zip(NAMES.split(), values))
 
 
-@wrong("block_forward", says="`p['fcprojw']` read as if axes 0 to 0 came last: reshape does not transpose")
+@wrong("block_forward", says="`p['fcprojw']` read as if axis 0 came last: reshape does not transpose")
 def block_reshapes_a_weight(x, p, NH):
     first, m1, r1 = layernorm_forward(x, p["ln1w"], p["ln1b"])
     qkv = matmul_forward(first, p["qkvw"], p["qkvb"])

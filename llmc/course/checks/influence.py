@@ -15,6 +15,7 @@ from llmc.course.mutants.replay import Replay
 
 SECONDS = 1.0  # of processor time for all calls
 LEAST = 1e-6  # of the number: a smaller change may be rounding
+FAR = (-1, 1000, -1000)  # factors of a large change: a share of attention may be 0 until its score is the largest
 FEW = 3  # slices that a sentence lists
 
 
@@ -37,7 +38,11 @@ def influences(function, solution, replay, k, at) -> str | None:
                     other = _changed(replay, n, axis, index)
                     both = _entry(_theirs(function, other), k, at), _entry(other.run(solution), k, at)
                     mine, ours = (_changes(now, was) for now, was in zip(both, base))
-                    if {mine, ours} == {True, False}:
+                    if {mine, ours} != {True, False}:
+                        continue
+                    still = (lambda r: r.run(solution)) if mine else (lambda r: _theirs(function, r))
+                    far = (_changed(replay, n, axis, index, factor) for factor in FAR)
+                    if not any(_awakes(_entry(still(call), k, at), base[mine]) for call in far):
                         seen.setdefault((name, axis, array.shape[axis], mine), []).append(index)
     # the axis along which fewest slices make the difference says the most
     found = min(seen.items(), key=lambda item: len(item[1]), default=None)
@@ -47,6 +52,11 @@ def influences(function, solution, replay, k, at) -> str | None:
 def _changes(now, was) -> bool | None:
     """Clearly, or not at all? None if neither."""
     return False if now == was else True if abs(now - was) > LEAST * (abs(was) + abs(now)) else None
+
+
+def _awakes(now, was) -> bool:
+    """Does a number that a small change has left as it was change with a large one, as behind a limit that clips?"""
+    return np.isfinite(now) and now != was
 
 
 def _said(name, axis, length, mine, indices) -> str:
@@ -69,10 +79,10 @@ def _entry(outputs, k, at) -> float:
     return float(np.asarray(outputs[k]).reshape(-1)[at])
 
 
-def _changed(replay, n, axis, index):
-    """The same call with other numbers at one index of an axis of the n-th argument."""
+def _changed(replay, n, axis, index, factor=1):
+    """The same call with the n-th argument changed a little, and times a factor, at one index of an axis."""
     arguments = copy.deepcopy(replay.arguments)
     part = arguments[n][(slice(None),) * axis + (index,)]
-    change = 0.05 * np.random.default_rng(3).uniform(0.5, 1, part.shape)
-    arguments[n][(slice(None),) * axis + (index,)] = part + change.astype(arguments[n].dtype)
+    change = (0.05 * np.random.default_rng(3).uniform(0.5, 1, part.shape)).astype(part.dtype)
+    arguments[n][(slice(None),) * axis + (index,)] = (part + change) * factor
     return Replay(arguments, replay.options, buffers=replay.buffers)

@@ -104,8 +104,11 @@ def cleared(case: Case):
 
 
 def all_zero(case: Case):
+    largest = np.abs(case.expected).max(initial=0)
     if not case.got.any() and case.expected.any():
         return f"{case.name} is all zeros"
+    if not case.adds and np.isfinite(largest) and np.abs(case.got).max(initial=0) < case.rounding * largest:
+        return f"{case.name} is all zeros, but for rounding"
 
 
 def sign_flipped(case: Case):

@@ -75,6 +75,16 @@ def targets(rng, B, T, V):
     return tokens
 
 
+def one_far_above(rng, logits, V, height):
+    """Add height to one of the first V logits of each row (B, T, Vp), wherever that is; in the last row, to the last.
+
+    Were it the same one in all rows, a maximum of some of the logits would often be right.
+    """
+    at = rng.integers(0, V, logits.shape[:-1])  # (B, T)
+    at[-1, -1] = V - 1
+    logits[(*np.indices(at.shape), at)] += height
+
+
 def softmax(z):
     """Softmax of z (…, n) over the last axis."""
     z64 = np.asarray(z, np.float64)
@@ -138,10 +148,28 @@ def overflow(lse, logits) -> str:
             if np.array_equal(finite, np.isfinite(np.log(np.exp(shifted).sum(axis=-1)))):
                 where = f"lse is infinite where a row lies far below the largest logit of {words}"
                 return f"{where}: subtract each row's own maximum, along the last axis; {LSE}"
-    if finite[logits.max(axis=-1) > 500].all():
-        where = "rows around -1000 in a batch with rows around +1000"
-        return f"lse is infinite for {where}: subtract each row's own maximum; {LSE}"
-    return f"lse is NaN or infinite for logits around ±1000: {_bare(lse, without)}see {LSE}"
+    if np.array_equal(finite, logits.max(axis=-1) > -500) and np.isneginf(lse[~finite]).all():
+        where = "rows around -1000 alone, where all powers of e are 0"
+        return f"lse is infinite for {where}: subtract each row's own maximum, which is negative there; {LSE}"
+    if bare := _bare(lse, without):
+        return f"lse is NaN or infinite for logits around ±1000: {bare}see {LSE}"
+    at = np.argwhere(~finite)[0]
+    row = logits[tuple(at)]  # (V,)
+    where = f"{at.tolist()}, where the logits go from {row.min():.4g} to {row.max():.4g}"
+    return f"lse is NaN or infinite at {where}: is the largest of the row subtracted? {LSE}"
+
+
+def clipped(lse, logits) -> dict:
+    """Known wrong lse (B, T) of rows around +1000, -1000, 50 and 0: that of clipped logits, whatever the limits are."""
+    peak = logits.max(axis=-1)  # (B, T)
+    if np.shape(lse) != peak.shape:
+        return {}
+    high, low = (float(np.median(lse[far])) - log(logits.shape[-1]) for far in (peak > 500, peak < -500))
+    if not -500 < low < high < 500:
+        return {}
+    limits = f"logits clipped to {low:.4g} … {high:.4g}, so that larger and smaller ones are lost"
+    wrong = cross_entropy(np.clip(logits, low, high), np.zeros(peak.shape, int)).lse  # (B, T)
+    return {f"that of {limits}: subtract each row's own maximum": (wrong, LSE)}
 
 
 def infinite_loss(losses, expected, beside="lse") -> str:
@@ -216,6 +244,7 @@ def softmax_mistakes(z) -> dict:
             MAXIMUM,
         ),
         "log(softmax)": (np.log(p), SOFTMAX),
+        "1 for the largest logit of each row and 0 for the others: they have a share, too": (e == 1, SOFTMAX),
         f"the reference with {UNSCALED}": (e / _unscaled_sum(z)[..., None], MAXIMUM),
         "softmax(-z): a larger logit must give a larger probability": (softmax(-z), SOFTMAX),
         "softmax with powers of 2 instead of powers of e": (softmax(z * log(2)), SOFTMAX),

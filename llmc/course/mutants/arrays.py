@@ -65,8 +65,8 @@ CHANGES = (
     ("with the mean over axis {axis} of `{name}` in place of each entry", _mean),
     ("with axes {axis} and {next} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 1)),
     ("with axes {axis} and {second} of `{name}` swapped and the shape kept", lambda a, axis: _mixed(a, axis, axis + 2)),
-    ("with `{name}` read as if axes 0 to {axis} came last: reshape does not transpose", _misread),
-    ("with `{name}` written as if axes 0 to {axis} came last: reshape does not transpose", _mislaid),
+    ("with `{name}` read as if {front} came last: reshape does not transpose", _misread),
+    ("with `{name}` written as if {front} came last: reshape does not transpose", _mislaid),
 )
 
 
@@ -89,7 +89,8 @@ def arrays(tree):
                 for axis in AXES:
                     lines.insert(k, ast.fix_missing_locations(_line(name, number, axis)))
                     try:
-                        yield words.format(name=name, axis=axis, next=axis + 1, second=axis + 2)
+                        front = f"axes 0 to {axis}" if axis else "axis 0"
+                        yield words.format(name=name, axis=axis, next=axis + 1, second=axis + 2, front=front)
                     finally:
                         del lines[k]
 

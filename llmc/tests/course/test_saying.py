@@ -123,6 +123,14 @@ def test_inputs_are_named_that_a_number_wrongly_depends_on(mine, words):
     assert influences(mine, lambda x, w: w * (x - x.mean(axis=1, keepdims=True)), call, 0, 1) == words
 
 
+def test_a_number_that_only_small_changes_leave_as_it_is_depends_on_its_input():
+    """Behind a limit that clips, or in a softmax whose shares are 0 and 1."""
+    x, every = np.array([[900.0, 2000.0, -8.0], [0.0, 3.0, 1.0]]), lambda x: x.sum(axis=1)
+    share = lambda x: np.exp(x - x.max(axis=1, keepdims=True)) @ [1.0, 2.0, 3.0]  # noqa: E731
+    for mine, ours in [(lambda x: np.clip(x, -80, 80).sum(axis=1), every), (every, share)]:
+        assert influences(mine, ours, Replay.of((x,), {}), 0, 0) is None
+
+
 @pytest.mark.parametrize("share", ["n // parts", "int(n / parts)", "math.floor(n / parts)", "round(n / parts)"])
 def test_a_share_that_is_rounded_down(share):
     text = "def answer(xs):\n    n, parts = len(xs), get_num_threads()\n    share = " + share

@@ -95,7 +95,8 @@ def _blas_in(code, outside, own):
         elif _is_from_outside(step, outside):
             owner = outside[step.argval]
             if _is_blas(owner):
-                return step.argval, None
+                name = getattr(owner, "__name__", step.argval)
+                return f"{step.argval}, another name of {name}" if name in NAMES - {step.argval} else step.argval, None
         elif step.opname.startswith(("IMPORT_", "LOAD_CONST")) and _names_a_module(step.argval):
             return step.argval, None
         else:

@@ -13,6 +13,9 @@ KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each 
 NO_MOVE = 1e-9  # of the largest weight: a learning rate that is only rounded to 0 moves nothing
 STILL = "w was never written: it still holds its old values"
 UNMOVED = "w is as it was after step {}: is the learning rate 0 there?"
+UPHILL = "w moved uphill: subtract the gradient"
+NOW_AND_THEN = "w moved uphill, as with a learning rate below 0, or with + in place of -"
+KEPT = "what an earlier call was given must not be kept"
 MOST = 6  # steps that a sentence lists
 ASKED = 0.02  # nats: the goal for 20 steps
 
@@ -93,7 +96,7 @@ def _smaller(run) -> str:
 def descend_mistakes(w, dw) -> dict:
     """Known wrong moves of w (n,) along dw, as what was added to w; only directions matter, not sizes."""
     return {
-        "w moved uphill: subtract the gradient": dw,
+        UPHILL: dw,
         "w moved by the signs of dw alone: a steeper slope needs a longer step": -np.sign(dw),
         "w shrank towards 0, whatever dw was": -w,
         "w moved by dw squared: a slope and its opposite must give opposite steps": -dw * dw,
@@ -119,10 +122,15 @@ def explain_moves(moves):
     wrong = [k for k, mistake in enumerate(mistakes) if mistake and moved[k]]
     if not wrong:
         return 0, None
+    k = wrong[0]
+    if mistakes[k] in descend_mistakes(*moves[k][1:4:2]):  # few numbers may be those of a mistake by chance
+        k = max(wrong, key=lambda each: (mistakes[each] != mistakes[k]) * moves[each][1].size)
     right = list(dict.fromkeys(str(moves[k][0]) for k in range(len(moves)) if moved[k] and not mistakes[k]))
+    if not right or KEPT in mistakes[k]:  # then it is not the number of the step that makes the difference
+        return k, mistakes[k]
     steps = f"step {', '.join(right)}" if len(right) <= MOST else f"{len(right)} other steps"
-    only = f" At step {moves[wrong[0]][0]}, that is: at {steps} it moved as it should" if right else ""
-    return wrong[0], f"{mistakes[wrong[0]]}{only and '.'}{only}"
+    what = NOW_AND_THEN if mistakes[k] == UPHILL else mistakes[k]
+    return k, f"{what}. At step {moves[k][0]}, that is: at {steps} it moved as it should"
 
 
 def explain_move(before, after, dw, earlier=None):
@@ -191,9 +199,9 @@ def _entries(these, dw) -> str:
 
 def _two_parts(before, move, dw, earlier):
     """A sentence if a move (n,) is a step along -dw and a share of something else; None otherwise."""
-    mine, kept = "that does not belong in this step", "what an earlier call was given must not be kept"
+    mine = "that does not belong in this step"
     others = [("w", before, mine), ("everywhere", np.ones_like(dw), mine), ("the signs of dw", np.sign(dw), mine)]
-    others += [(f"the dw of step {k}", old, kept) for k, old in earlier.items() if old.shape == dw.shape]
+    others += [(f"the dw of step {k}", old, KEPT) for k, old in earlier.items() if old.shape == dw.shape]
     for name, other, why in others:
         columns = np.stack([-dw, other], axis=1)  # (n, 2)
         (rate, share), *_ = np.linalg.lstsq(columns, move, rcond=None)

@@ -200,10 +200,8 @@ def large_mistakes(scores) -> dict:
             e = np.where(seen, np.exp(scores - m), 0.0)  # (T, T)
             wrong[f"the softmax with {what} subtracted: {rule}"] = _divided(e)
         e = np.exp(scores - largest) * seen  # (T, T)
-        times = (
-            "the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp"
-        )
-        wrong[times] = _divided(e)
+        times = "the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN"
+        wrong[f"{times}. Mask with -np.inf before np.exp"] = _divided(e)
         for n in (100, 500, 1000, 2000):
             low = f"the softmax with -{n} in place of hidden scores: visible ones can be as low, so mask with -np.inf"
             wrong[low] = softmax(np.where(seen, scores, -n))
@@ -319,27 +317,29 @@ LARGEST = "subtract the largest of each row before np.exp"
 def not_finite(function, loss) -> str:
     """What to say of a loss that is NaN or infinite for large logits: for which rows, alone, the function fails."""
     said = f"right for small logits, but {loss} for large ones"
-    fails = [kind for kind, (row, target) in ROWS.items() if not _finite_alone(function, row, target)]
+    alone = [_alone(function, *row) for row in ROWS.values()]
+    fails = [kind for kind, loss in zip(ROWS, alone) if not np.isfinite(loss)]
     if not fails:
         return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
     high, low, sure, wrong = (kind in fails for kind in ROWS)
     if high and low:
         advice = LARGEST
-    elif sure or wrong and not _finite_alone(function, *OVERFLOWS):
+    elif sure or wrong and not np.isfinite(_alone(function, *OVERFLOWS)):
         advice = f"{LARGEST}, and nothing less"
-    elif low:
-        advice = "is what you subtract there the largest? It is negative: a maximum that starts at 0 would stay 0"
-    elif high:
-        advice = "is what you subtract there the largest?"
+    elif low and not np.isclose(alone[0], -np.log(softmax(np.array([1000.0, 1003.0, 1001.0]))[1])):
+        advice = f"for a row around 1000 it is finite, but wrong, as where logits are cut off. Instead, {LARGEST}"
+    elif low or high:
+        negative = " It is negative: a maximum that starts at 0 would stay 0" * low
+        advice = f"is what you subtract there the largest?{negative}"
     else:
         advice = "take the logarithm of the sum, not of a probability that is rounded to 0"
     return f"{said}. It is not finite for {listed(fails)}: {advice}"
 
 
-def _finite_alone(function, row, target) -> bool:
-    """Is the loss of this row of logits, the only one of its batch, finite?"""
-    loss = outcome(function, np.array([[row]]), np.array([[target]]))
-    return np.ndim(loss) == 0 and np.isreal(loss) and bool(np.isfinite(loss))
+def _alone(function, row, target) -> float:
+    """The loss of this row of logits, the only one of its batch; NaN if it is no number."""
+    loss = np.asarray(outcome(function, np.array([[row]]), np.array([[target]])))
+    return float(loss) if loss.ndim == 0 and loss.dtype.kind in "fiu" else np.nan
 
 
 def rounded_losses(logits, targets) -> dict:
