@@ -424,6 +424,16 @@ def _z_by(values, window, one):
     return z
 
 
+@wrong("z_scores", says="it is 0 only where ALL of a window is equal")
+def z_of_windows_that_end_as_they_begin(values, window):
+    return _z_by(values, window, lambda values, i, w: 0.0 if w[0] == w[-1] else (values[i] - w.mean()) / w.std())
+
+
+@wrong("z_scores", says="it is 0 only where ALL of a window is equal")
+def z_of_a_value_that_stays(values, window):
+    return _z_by(values, window, lambda values, i, w: 0.0 if w[-1] == w[-2] else (values[i] - w.mean()) / w.std())
+
+
 @wrong("z_scores", says="n - 1 in the variance (ddof=1)")
 def z_with_ddof(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std(ddof=1) if w.std() else 0.0)

@@ -107,3 +107,13 @@ def wrong_start(got, values, window):
         f" it should belong to value {window - 1}, the first with {window} values up to and including itself;"
         " those before it are NaN"
     )
+
+
+def taken_for_flat(got, values, window) -> str | None:
+    """What is wrong with z-scores that are 0 where a window is not flat: which of its values are equal; else None."""
+    for i in range(window - 1, len(values)):
+        recent, z = values[i - window + 1 : i + 1], z_scores(values, window)[i]
+        if got[i] == 0 and abs(z) > 1e-6:
+            shown = ", ".join(f"{value:.3g}" for value in recent)
+            return f"z is 0 for the window [{shown}], expected {z:.3g}: it is 0 only where ALL of a window is equal"
+    return None

@@ -11,6 +11,7 @@ import numpy as np
 from llmc.course.lessons.training_loop.instruments import (  # noqa: F401, for the check
     CANCELLATION,
     INSTRUMENTS,
+    taken_for_flat,
     wrong_start,
     z_mistakes,
     z_scores,
