@@ -120,6 +120,17 @@ __global__ void check_is_wrong(float* out, const float* x, int n) {
     int i = threadIdx.x;
     if (i <= n) out[i] = x[i];  // @wrong-check
 }
+__global__ void reads_behind_a_loop(float* out, const float* x, int n) {
+    int k;
+    for (k = 0; k < 64; k++) out[0] += x[k];  // @ended
+    if (threadIdx.x == 0) out[1] = x[k];
+}
+__global__ void counts_again_behind_a_loop(float* out, const float* x, int n) {
+    int k;
+    for (k = 0; k < 4; k++) out[0] += x[k];
+    k = 64;
+    if (threadIdx.x == 0) out[1] = x[k];
+}
 __global__ void checks_something_else(float* out, const float* x, int n) {
     int i = threadIdx.x + 1;
     float v = 0.0f;
@@ -268,6 +279,13 @@ def test_a_check_that_is_right_is_not_blamed(report, name):
 def test_a_check_that_lets_one_too_many_through_is(report):
     text = report("check_is_wrong", 128, arrays=(np.zeros(64, np.float32), np.zeros(64, np.float32))).problems[0].text
     assert f"The check on line {at('wrong-check')} lets one too many through" in text
+
+
+def test_an_index_that_a_loop_has_left_is_named(report):
+    one = (np.zeros(64, np.float32), np.zeros(64, np.float32))
+    told = f"Behind the loop on line {at('ended')}, `k` is the first number for which it no longer runs."
+    assert told in report("reads_behind_a_loop", 1, arrays=one).problems[0].text
+    assert "Behind the loop" not in report("counts_again_behind_a_loop", 1, arrays=one).problems[0].text
 
 
 POINTERS = """

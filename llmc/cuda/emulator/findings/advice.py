@@ -7,10 +7,12 @@ import re
 
 import numpy as np
 
+from llmc.cuda.emulator.compiling.text import statements
 from llmc.cuda.emulator.findings.fixed_arrays import too_large
-from llmc.cuda.emulator.findings.guards import check_above, moved_on, one_too_many
+from llmc.cuda.emulator.findings.guards import check_above, moved_on, names_in_index, one_too_many
 from llmc.cuda.emulator.findings.index import values_of, worked_out_index
 from llmc.cuda.emulator.findings.limits import what_limits
+from llmc.cuda.emulator.findings.loops import left_by
 from llmc.cuda.emulator.findings.places import source_line
 from llmc.cuda.emulator.findings.sentences import LOCAL_ARRAY
 from llmc.cuda.emulator.findings.values import worked_out
@@ -99,11 +101,21 @@ def _about_the_check(found) -> str:
     at_the_end = found.array is not None and found.problem.offset == found.array.nbytes
     if at_the_end and (line := one_too_many(found, found.array.size)):
         return f"The check on line {line} lets one too many through: the last index is the length minus 1."
+    line, name = left_by(found.raw.code, found.line, _names(found)) if found.line else (0, "")
+    if line:
+        return (
+            f"Behind the loop on line {line}, `{name}` is the first number for which it no longer runs.{_values(found)}"
+        )
     if (there := check_above(found)) and found.array is not None and counts_in_vectors(found):
         return _index_of_a_vector(found, there)
     index = worked_out_index(found)
     said = what_limits(found, index)
     return f"{said or OR_WRONG}{_values(found, index)}"
+
+
+def _names(found) -> set:
+    """Those in the index."""
+    return names_in_index(statements(found.raw.code).splitlines()[found.line - 1])
 
 
 def _values(found, index=None) -> str:

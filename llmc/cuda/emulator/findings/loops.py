@@ -12,6 +12,7 @@ UNEVEN = re.compile(  # each thread has rounds of its own
     rf"\+=\s*(?:blockDim|gridDim)|=\s*(?:threadIdx|tid|lane|t)\b|=(?!=){OWN}[^;]*;(?!{OWN})"
 )
 COUNTER = re.compile(r"\bfor\s*\(\s*[^;=]*?(\w+)\s*=")
+UNDECLARED = re.compile(r"\bfor\s*\(\s*(\w+)\s*=")  # its variable lives on behind the loop
 BLOCK_BARRIER = re.compile(r"__syncthreads|\bsync\s*\(|arrive_and_wait")
 WARP_BARRIER = re.compile(r"__syncwarp")
 
@@ -99,6 +100,19 @@ def loop_around(code, *lines) -> tuple[int, int] | None:
     texts = statements(code).splitlines()
     first = head_of(code, LOOP, *lines)
     return (first, end_of_statement(texts, first, LOOP.search(texts[first - 1]).start())[0]) if first else None
+
+
+def left_by(code, line, names) -> tuple[int, str]:
+    """(line of a `for` loop that has ended before this line, its variable), of these names, if it has still the value
+    with which the loop ended; (0, "") without."""
+    texts = statements(code).splitlines()
+    for number in range(line - 1, 0, -1):
+        loop = UNDECLARED.search(texts[number - 1])
+        if loop and loop[1] in names:
+            last, _ = end_of_statement(texts, number, loop.start())
+            again = re.compile(rf"(?<![\w.]){loop[1]}\s*(?:[-+*/]?=(?!=)|\+\+|--)|\bfor\s*\([^;]*\b{loop[1]}\s*=")
+            return (number, loop[1]) if last < line and not any(map(again.search, texts[last:line])) else (0, "")
+    return 0, ""
 
 
 def end_of_statement(texts, first, column) -> tuple[int, str]:
