@@ -196,7 +196,7 @@ class kernel_check(check):
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             slip = words.may_be_a_slip(self.report)
-            few = slip == RACE and not words.races_between_blocks(self.report)
+            few = slip == RACE and not words.no_waiting_helps(self.report)
             mend = self._mended(mending.SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
             other = partial(emulate, code, kernel)
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)

@@ -21,7 +21,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
     lines_that_read,
 )
 from llmc.cuda.emulator.findings.loops import loop_around
-from llmc.cuda.emulator.findings.race_advice import barrier_that_mends
+from llmc.cuda.emulator.findings.race_advice import ONE_WRITES, barrier_that_mends
 
 RACES = ("race", "missing-syncwarp")
 TOGETHER = 3  # barriers that are put for races that are left
@@ -50,6 +50,8 @@ def tried(report, problem, trial) -> tuple[str, bool]:
     if barrier_of_one_turn(problem.found, barrier):  # which is for a barrier that moves
         return "", True
     place = barrier_that_mends(problem.found)
+    if place is None and ONE_WRITES in problem.text:
+        return _one_of_them(code, problem, trial), False
     if place is None:
         return _before_the_write(code, problem, barrier, trial), True
     if problem.found.between and place.head == "between":
@@ -166,6 +168,18 @@ def _another_order(code, problem, barrier, trial) -> str:
                 f"{first} overwrites."
             )
     return ""
+
+
+def _one_of_them(code, problem, trial) -> str:
+    """What becomes of two threads' writes of one element if one thread alone makes them, or if they are atomic."""
+    general, line = problem.text.splitlines()[-1], problem.line
+    for guard, who in (("if (threadIdx.x == 0) ", "thread 0"), ("if (threadIdx.x % 32 == 0) ", "lane 0 of a warp")):
+        changed = orders.in_front(code, line, guard)
+        if changed and trial.accepts(changed):
+            return f"{PASSES} `{guard.strip()}` in front of line {line}: {who} alone writes there."
+    values = general.partition("The first has ")
+    told = "The index is the same for both threads, so a barrier does not help, nor does it if one thread alone writes"
+    return f"{told} there: should each have an element of its own?{f' {values[1]}{values[2]}' if values[1] else ''}"
 
 
 def _before_the_write(code, problem, barrier, trial) -> str:
