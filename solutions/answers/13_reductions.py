@@ -1252,6 +1252,12 @@ def fused_with_rows_of_floats_in_place_of_fours(code):
     return replaced(code, PLACE, PLACE.replace("quads", "C"))
 
 
+@wrong("tree_sum", says="is gone, but out is still wrong: out[0] is")
+def tree_of_squares_without_the_first_barrier(code):
+    filled = "    partial[t] = sum;\n"
+    return replaced(code, "sum += x[c];", "sum += x[c] * x[c];", filled + "    __syncthreads();\n", filled)
+
+
 def tree_of_warps(code, put):
     """A kernel whose warps add up their own numbers, put the sums into `partial`, and the first one adds up those."""
     body = f"""

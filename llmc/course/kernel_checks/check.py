@@ -210,8 +210,12 @@ class kernel_check(check):
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, arguments), arguments
 
-            trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
-            order = partial(tried_barriers.tried, self._report, trial=trial) if is_explaining() else None
+            def order(problem):
+                trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
+                with suppress(Exception):
+                    return tried_barriers.tried(self._report, problem, trial) if is_explaining() else ("", True)
+                return "", True
+
             raise WrongAnswer(
                 words.problem_text(self.report, self.where, cause, compared is not None, changed, mend, order)
             )

@@ -24,6 +24,7 @@ from llmc.cuda.emulator.findings.loops import loop_around
 from llmc.cuda.emulator.findings.race_advice import ONE_WRITES, barrier_that_mends
 
 RACES = ("race", "missing-syncwarp")
+NOT_ALL = ("barrier-divergence", "deadlock", "inactive-lane")
 TOGETHER = 3  # barriers that are put for races that are left
 RIGHT, STAYS = "right", "the race stays."
 PASSES = "Your kernel passes this whole check with"
@@ -77,13 +78,16 @@ def _seen(code, first, problem, trial) -> str:
 
     first: the report without it.
     """
-    launched = None
     for _ in range(TOGETHER):
         launched = trial.launch(code)
-        left = _next_barrier(launched[0], code) if launched else None
-        if not left or left == code:
+        more = [_mends(each) for each in launched[0].problems] if launched else []
+        if not any(more):
             break
-        code = left
+        code = orders.with_barrier(code, *next(filter(None, more)))
+        if code is None:
+            return ""
+    else:
+        return ""
     if not launched or (right := trial.right()) is None:
         return ""
     report, after = launched
@@ -91,7 +95,7 @@ def _seen(code, first, problem, trial) -> str:
         return STAYS
     before = {(each.kind, each.line) for each in first.problems}
     new = [each for each in report.problems if each.kind not in RACES and (each.kind, each.line) not in before]
-    if any(each.kind == "barrier-divergence" for each in report.problems):
+    if any(each.kind in NOT_ALL for each in report.problems):
         return ""  # the advice says that all threads must come
     if not new and report.problems:
         return ""
@@ -104,13 +108,10 @@ def _seen(code, first, problem, trial) -> str:
     return f"the race is gone, but {_first_of(names[wrong[0]], after[wrong[0]], right[wrong[0]])}."
 
 
-def _next_barrier(report, code) -> str | None:
-    """The code with one more barrier, for a race that is left in it."""
-    for each in report.problems:
-        place = barrier_that_mends(each.found) if each.kind in RACES and each.found else None
-        if place:
-            return orders.with_barrier(code, place, BLOCK if each.kind == "race" else WARP)
-    return None
+def _mends(problem):
+    """(the place of a barrier that would mend a race, the barrier); None for other problems, and where none would."""
+    place = barrier_that_mends(problem.found) if problem.kind in RACES and problem.found else None
+    return (place, BLOCK if problem.kind == "race" else WARP) if place else None
 
 
 def _is_the_same(one, other) -> bool:
