@@ -1148,7 +1148,7 @@ def welford_with_guards_and_the_gap_alone(code):
     return replaced(code, "if (count == 0.0f) return a;", GUARDS, "gap * gap * a.count * share", "gap * gap")
 
 
-@wrong("warp_softmax", says="names no lane (mask 0x00000000)")
+@wrong("warp_softmax", says="The mask, which is the first argument, must name every lane that makes the call")
 def softmax_with_mask_and_value_exchanged(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff, total", "total, 0xffffffff"))
 

@@ -79,8 +79,9 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     too_few = too_few_each(report) if unwritten and not mend and (not cause or NO_LOOP.match(cause)) else ""
     outside = first.kind in ("bounds", "out-of-bounds")
     given = _behind(report.raw.code, first) if outside else ""
-    elsewhere = mend and _both_write(first) and first.text.startswith("race in shared")  # no barrier helps
-    instead, helps = order(first) if order and not (mend or cause) else ("", not elsewhere)
+    instead, helps = order(first) if order and not (mend or cause) else ("", True)
+    barrier = not mend and "put `__sync" in first.text
+    helps = helps and (barrier or not _both_write(first) or first.found.problem.space != "shared")
     if mend or instead:
         lines.append(mend or instead)
     elif decided or too_few:
