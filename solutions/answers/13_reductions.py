@@ -1153,7 +1153,7 @@ def welford_with_guards_and_the_gap_alone(code):
     return replaced(code, "if (count == 0.0f) return a;", GUARDS, "gap * gap * a.count * share", "gap * gap")
 
 
-@wrong("warp_softmax", says="names no lane (mask 0x00000000)")
+@wrong("warp_softmax", says="The mask, which is the first argument, must name every lane that makes the call")
 def softmax_with_mask_and_value_exchanged(code):
     return replaced(code, TOTAL, TOTAL.replace("0xffffffff, total", "total, 0xffffffff"))
 
@@ -1255,6 +1255,45 @@ def fused_with_one_scale_for_four_numbers(code):
 @wrong("fused_layernorm", says="with `kept + threadIdx.x / 32 * (C / 4)` in place of")
 def fused_with_rows_of_floats_in_place_of_fours(code):
     return replaced(code, PLACE, PLACE.replace("quads", "C"))
+
+
+@wrong("tree_sum", says="is gone, but out is still wrong: out[0] is")
+def tree_of_squares_without_the_first_barrier(code):
+    filled = "    partial[t] = sum;\n"
+    return replaced(code, "sum += x[c];", "sum += x[c] * x[c];", filled + "    __syncthreads();\n", filled)
+
+
+def tree_of_warps(code, put):
+    """A kernel whose warps add up their own numbers, put the sums into `partial`, and the first one adds up those."""
+    body = f"""
+    int lane = t % 32, warp = t / 32;
+    float mine = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) mine += x[c];
+    mine = add_lanes(mine);
+    {put}
+    __syncthreads();
+    if (warp == 0) {{
+        float all = add_lanes(lane < blockDim.x / 32 ? partial[lane] : 0.0f);
+        if (lane == 0) out[blockIdx.x] = all;
+    }}
+"""
+    shuffles = "for (int gap = 16; gap > 0; gap /= 2) v += __shfl_down_sync(0xffffffff, v, gap);"
+    return f"__device__ float add_lanes(float v)\n{{\n    {shuffles}\n    return v;\n}}\n{holes(code, body)}"
+
+
+@right("tree_sum")
+def tree_of_two_stages(code):
+    return tree_of_warps(code, "if (lane == 0) partial[warp] = mine;")
+
+
+@wrong("tree_sum", says="with `partial[warp] = mine` in place of `partial[lane] = mine` in line 17")
+def tree_whose_warps_share_a_place(code):
+    return tree_of_warps(code, "if (lane == 0) partial[lane] = mine;")
+
+
+@wrong("tree_sum", says="with `if (threadIdx.x % 32 == 0)` in front of line 17: lane 0 of a warp alone writes there")
+def tree_whose_lanes_share_a_place(code):
+    return tree_of_warps(code, "partial[warp] = mine;")
 
 
 @wrong("tree_sum", says="let all lanes of the warp make the call, those without a number of their own with one that")

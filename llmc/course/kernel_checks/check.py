@@ -196,7 +196,7 @@ class kernel_check(check):
             compared = words.comparison(self._launches)
             by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
             slip = words.may_be_a_slip(self.report)
-            few = slip == RACE and not words.races_between_blocks(self.report)
+            few = slip == RACE and not words.no_waiting_helps(self.report)
             mend = self._mended(mending.SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
             other = partial(emulate, code, kernel)
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
@@ -210,8 +210,12 @@ class kernel_check(check):
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, arguments), arguments
 
-            trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
-            order = partial(tried_barriers.tried, self._report, trial=trial) if is_explaining() else None
+            def order(problem):
+                trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
+                with suppress(Exception):
+                    return tried_barriers.tried(self._report, problem, trial) if is_explaining() else ("", True)
+                return "", True
+
             raise WrongAnswer(
                 words.problem_text(self.report, self.where, cause, compared is not None, changed, mend, order)
             )

@@ -77,6 +77,11 @@ def in_two_loops(code, first, second, barrier) -> str | None:
     return f"{code[: there.start()]}}} {code[there.start() : end]} {again}{code[end:]}"
 
 
+def in_front(code, line, guard) -> str:
+    """The code with a condition in front of the statement on this line."""
+    return _put(code, _start_of(statements(code), line), guard)
+
+
 def _put(code, position, barrier) -> str:
     return f"{code[:position]} {barrier} {code[position:]}"
 

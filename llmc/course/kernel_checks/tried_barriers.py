@@ -21,9 +21,10 @@ from llmc.cuda.emulator.findings.barrier_advice import (
     lines_that_read,
 )
 from llmc.cuda.emulator.findings.loops import loop_around
-from llmc.cuda.emulator.findings.race_advice import barrier_that_mends
+from llmc.cuda.emulator.findings.race_advice import ONE_WRITES, barrier_that_mends
 
 RACES = ("race", "missing-syncwarp")
+NOT_ALL = ("barrier-divergence", "deadlock", "inactive-lane")
 TOGETHER = 3  # barriers that are put for races that are left
 RIGHT, STAYS = "right", "the race stays."
 PASSES = "Your kernel passes this whole check with"
@@ -50,6 +51,8 @@ def tried(report, problem, trial) -> tuple[str, bool]:
     if barrier_of_one_turn(problem.found, barrier):  # which is for a barrier that moves
         return "", True
     place = barrier_that_mends(problem.found)
+    if place is None and ONE_WRITES in problem.text:
+        return _one_of_them(code, problem, trial), False
     if place is None:
         return _before_the_write(code, problem, barrier, trial), True
     if problem.found.between and place.head == "between":
@@ -75,13 +78,16 @@ def _seen(code, first, problem, trial) -> str:
 
     first: the report without it.
     """
-    launched = None
     for _ in range(TOGETHER):
         launched = trial.launch(code)
-        left = _next_barrier(launched[0], code) if launched else None
-        if not left or left == code:
+        more = [_mends(each) for each in launched[0].problems] if launched else []
+        if not any(more):
             break
-        code = left
+        code = orders.with_barrier(code, *next(filter(None, more)))
+        if code is None:
+            return ""
+    else:
+        return ""
     if not launched or (right := trial.right()) is None:
         return ""
     report, after = launched
@@ -89,7 +95,7 @@ def _seen(code, first, problem, trial) -> str:
         return STAYS
     before = {(each.kind, each.line) for each in first.problems}
     new = [each for each in report.problems if each.kind not in RACES and (each.kind, each.line) not in before]
-    if any(each.kind == "barrier-divergence" for each in report.problems):
+    if any(each.kind in NOT_ALL for each in report.problems):
         return ""  # the advice says that all threads must come
     if not new and report.problems:
         return ""
@@ -102,13 +108,10 @@ def _seen(code, first, problem, trial) -> str:
     return f"the race is gone, but {_first_of(names[wrong[0]], after[wrong[0]], right[wrong[0]])}."
 
 
-def _next_barrier(report, code) -> str | None:
-    """The code with one more barrier, for a race that is left in it."""
-    for each in report.problems:
-        place = barrier_that_mends(each.found) if each.kind in RACES and each.found else None
-        if place:
-            return orders.with_barrier(code, place, BLOCK if each.kind == "race" else WARP)
-    return None
+def _mends(problem):
+    """(the place of a barrier that would mend a race, the barrier); None for other problems, and where none would."""
+    place = barrier_that_mends(problem.found) if problem.kind in RACES and problem.found else None
+    return (place, BLOCK if problem.kind == "race" else WARP) if place else None
 
 
 def _is_the_same(one, other) -> bool:
@@ -166,6 +169,18 @@ def _another_order(code, problem, barrier, trial) -> str:
                 f"{first} overwrites."
             )
     return ""
+
+
+def _one_of_them(code, problem, trial) -> str:
+    """What becomes of two threads' writes of one element if one thread alone makes them, or if they are atomic."""
+    general, line = problem.text.splitlines()[-1], problem.line
+    for guard, who in (("if (threadIdx.x == 0) ", "thread 0"), ("if (threadIdx.x % 32 == 0) ", "lane 0 of a warp")):
+        changed = orders.in_front(code, line, guard)
+        if changed and trial.accepts(changed):
+            return f"{PASSES} `{guard.strip()}` in front of line {line}: {who} alone writes there."
+    values = general.partition("The first has ")
+    told = "The index is the same for both threads, so a barrier does not help, nor does it if one thread alone writes"
+    return f"{told} there: should each have an element of its own?{f' {values[1]}{values[2]}' if values[1] else ''}"
 
 
 def _before_the_write(code, problem, barrier, trial) -> str:

@@ -80,6 +80,8 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     outside = first.kind in ("bounds", "out-of-bounds")
     given = _behind(report.raw.code, first) if outside else ""
     instead, helps = order(first) if order and not (mend or cause) else ("", True)
+    barrier = not mend and "put `__sync" in first.text
+    helps = helps and (barrier or not _both_write(first) or first.found.problem.space != "shared")
     if mend or instead:
         lines.append(mend or instead)
     elif decided or too_few:
@@ -96,7 +98,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     if names:
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
-    return "\n".join(lines + _look_for(first, {} if decided or not helps else where))
+    return "\n".join(lines + _look_for(first, where if helps and not decided else {}))
 
 
 def _in_lines(problem) -> str:
@@ -116,7 +118,7 @@ def _behind(code, problem) -> str:
 def may_be_a_slip(report) -> str:
     """The kind of the gravest problem, if a wrong index may lead to it, and not a missing barrier or value; else ""."""
     first = min(report.problems, key=lambda p: GRAVITY[p.kind])
-    shared = first.kind == "race" and first.text.startswith("race in shared")
+    shared = first.kind == "race" and first.text.startswith("race in shared") and not _both_write(first)
     if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
         return "race"  # of two lanes at one place of an array
     if first.kind == "uninitialised" and first.found and first.found.array is not None:
@@ -141,9 +143,13 @@ def _look_for(problem, where) -> list[str]:
 
 def _no_barrier_helps(problem) -> bool:
     """Do two lanes of a warp write one element of an array in the same line?"""
-    found = problem.found.problem if problem.kind == "missing-syncwarp" and problem.found else None
-    same_line = problem.line2 in (0, problem.line)
-    return bool(found and found.write and found.write2 and found.space == "global" and same_line)
+    return problem.kind == "missing-syncwarp" and _both_write(problem) and problem.found.problem.space == "global"
+
+
+def _both_write(problem) -> bool:
+    """Do both threads of a race write, in the same line?"""
+    found = problem.found.problem if problem.found else None
+    return bool(found and found.write and found.write2 and problem.line2 in (0, problem.line))
 
 
 def _advice(report, problem, general, guess, again) -> str:
@@ -206,10 +212,12 @@ def races_in_shared(report) -> list:
     return [p for p in report.problems if p.kind == "race" and p.text.startswith("race in shared")]
 
 
-def races_between_blocks(report) -> bool:
-    """Do threads of two blocks meet in the gravest problem?"""
+def no_waiting_helps(report) -> bool:
+    """Do threads of two blocks meet in the gravest problem, or two writes of one line in one place of shared memory?"""
     first = min(report.raw.problems, key=lambda p: GRAVITY[p.kind])
-    return first.kind == "race" and first.block2 not in (None, first.block)
+    told = min(report.problems, key=lambda p: GRAVITY[p.kind])
+    in_shared = told.text.startswith("race in shared") and _both_write(told)
+    return first.kind == "race" and (first.block2 not in (None, first.block) or in_shared)
 
 
 def head(problem) -> str:

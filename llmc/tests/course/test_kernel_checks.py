@@ -150,7 +150,7 @@ def test_demands():
 def problem(kind, title, line, line2=0, lines=""):
     text = f"{title}: kernel k, {lines or f'line {line}'}: `x` went wrong.\nThread (0, 0, 0) did it.\nDo better."
     calls = (40,) if kind == "deadlock" else ()
-    return SimpleNamespace(kind=kind, text=text, line=line, line2=line2, where="out[1]", calls=calls)
+    return SimpleNamespace(kind=kind, text=text, line=line, line2=line2, where="out[1]", calls=calls, found=None)
 
 
 def test_the_gravest_problem_is_told_first():

@@ -12,6 +12,7 @@ from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_o
 
 WARP, ALL_LANES = 32, 0xFFFFFFFF
 MASK = re.compile(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,")
+SECOND = re.compile(r"_sync\s*\(\s*[^,()]+,\s*0x[fF]{8}u?\b")  # the mask in the place of the value
 FUNCTION = re.compile(r"__global__|__device__")
 MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
 OURS = re.compile(r"__device__[^;{}()]*?(\w+)\s*\(")
@@ -108,7 +109,8 @@ def why_not_all(code, line) -> str:
 def inactive_lane(found) -> str:
     """A lane that takes no part: does the block have no such lane, does the mask not name it, or does it not come?"""
     mask = MASK.search(found.quoted)
-    if found.problem.detail == "mask without the caller" or mask and int(mask[1], 0) != ALL_LANES:
+    other = found.problem.detail == "mask without the caller" or mask and int(mask[1], 0) != ALL_LANES
+    if other or SECOND.search(found.quoted):
         return (
             "The mask, which is the first argument, must name every lane that makes the call, and every lane that is "
             "read from: 0xffffffff if the whole warp makes it."

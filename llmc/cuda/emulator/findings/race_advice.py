@@ -28,6 +28,7 @@ NOT_ONE_TO_ONE = (
     "Other elements of this array are written by no thread, so the index is wrong: it sends two threads to one place. "
     "Work it out by hand for both of them."
 )
+ONE_WRITES = "let only one thread write"
 BULK = re.compile(r"cp[._]async[._]bulk")
 ARRIVES = re.compile(r"mbarrier\.arrive(?!\.expect_tx)")  # as who has read does, and not as who asks for a copy
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
@@ -214,8 +215,8 @@ def _one_element(found) -> str:
     own = "give each an element of its own"
     others = f"{own}, or use atomicAdd if all of them must add" if _adds(found) else f"or {own}"
     return (
-        f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} let only one "
-        "thread write (`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), "
+        f"The index is the same for both threads, so a barrier does not help{f'.{row}' if row else ':'} {ONE_WRITES} "
+        "(`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), "
         f"{others}.{_of_both(found)}"
     )
 
