@@ -791,7 +791,7 @@ def axpy_that_keeps_what_it_added(code):
     )
 
 
-@wrong("axpy", says="y equals the reference for the first numbers alone, one for each thread: the loop is missing")
+@wrong("axpy", says="y equals the reference for the first numbers alone, one for each thread: each must go on")
 def axpy_without_a_loop(code):
     return replaced(code, LOOP, "int i = thread; if (i < n) {")
 

@@ -151,7 +151,7 @@ def tree_of_atomics(code):
     return holes(code, ONE_PLACE)
 
 
-@wrong("tree_sum", says="the sum of what the first 32 threads have: it was reduced only over a warp")
+@wrong("tree_sum", says="the sum of what the first 32 threads have: what the others have is missing")
 def tree_of_the_first_warp(code):
     return holes(code, OF_A_WARP)
 
@@ -280,9 +280,14 @@ def tree_with_a_stretch_for_each_thread(code):
     return replaced(code, LOOP, stretch)
 
 
-@wrong("tree_sum", says="what thread 0 has added up by itself")
+@wrong("tree_sum", says="does the tree's loop run, and is partial[0] what is written?")
 def tree_that_is_not_asked(code):
     return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] = sum;")
+
+
+@wrong("tree_sum", says="does the tree's loop run, and is partial[0] what is written?")
+def tree_whose_loop_never_runs(code):
+    return replaced(code, "half > 0; half /= 2", "half < 0; half /= 2")
 
 
 @wrong("tree_sum", says="the reference without the last step of the tree")

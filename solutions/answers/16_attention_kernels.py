@@ -514,7 +514,7 @@ def dq_with_values_for_keys(code):
     return replaced(code, "scale * key;", "scale * value;")
 
 
-@wrong("attention_dq", says="what key t, the last one, brings alone: add up, with +=")
+@wrong("attention_dq", says="brings alone: does the loop begin at key 0, and does each turn add to a sum")
 def dq_of_the_last_key(code):
     return replaced(code, GROWS, GROWS.replace("+=", "="))
 
@@ -637,7 +637,7 @@ def dkdv_exchanged(code):
     )
 
 
-@wrong("attention_dkdv", says="what query T - 1, the last one, brings alone: add up, with +=")
+@wrong("attention_dkdv", says="brings alone: does the loop begin at query i, and does each turn add to a sum")
 def dkdv_of_the_last_query(code):
     return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
 

@@ -1032,7 +1032,7 @@ def adamw_that_clips_by_value(code):
     )
 
 
-@wrong("adamw_replayed", says="the step of gradients that are 0: read the gradient before you clear it")
+@wrong("adamw_replayed", says="the step of gradients that are 0: is each read before it is cleared")
 def adamw_that_clears_first(code):
     first = "    float g = grads[i], size = *norm, rate = *lr;\n"
     return replaced(code, first + "    grads[i] = 0.0f;\n", "    grads[i] = 0.0f;\n" + first)

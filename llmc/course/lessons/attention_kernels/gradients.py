@@ -9,6 +9,8 @@ from llmc.course.lessons.attention_kernels.mistakes import FEWER, NO_MASK, trian
 from llmc.course.lessons.attention_kernels.places import DELTA, DERIVED, OWNERS
 from llmc.course.lessons.attention_kernels.references import probabilities
 
+ANEW = "does each turn add to a sum that is begun before it?"
+
 
 class Backward:
     """The tables of a backward pass, (heads, T, T) each, row = query; stats, delta (heads, T)."""
@@ -119,7 +121,7 @@ def queries(q, k, v, dout) -> dict:
             DERIVED,
         ),
         LANES: (lambda: (_ds_of_lanes(b) * b.k[:, None]).sum(axis=2), DERIVED),
-        "what key t, the last one, brings alone: add up, with +=": (
+        f"what key t, the last one, brings alone: does the loop begin at key 0, and {ANEW}": (
             lambda: np.diagonal(ds, axis1=1, axis2=2)[..., None] * b.k,
             DERIVED,
         ),
@@ -227,8 +229,8 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
         of_k[words] = (lambda make=make: both(*make())[0]), DERIVED
         if "the score" in words or "exp(score)" in words:  # those of p
             of_v[words] = (lambda make=make: both(*make())[1]), DERIVED
-    last = "what query T - 1, the last one, brings alone: add up, with +="
-    own = "what query i, the key's own, brings alone: add up, with +="
+    last = f"what query T - 1, the last one, brings alone: does the loop begin at query i, and {ANEW}"
+    own = f"what query i, the key's own, brings alone: does the loop go on to query T - 1, and {ANEW}"
     of_k |= {
         LANES: (lambda: (_ds_of_lanes(b) * b.q[:, :, None]).sum(axis=1), DERIVED),
         last: (lambda: ds[:, -1, :, None] * b.q[:, -1:], OWNERS),

@@ -7,6 +7,7 @@ import numpy as np
 from llmc.course.lessons.attention_kernels.places import LEAK, NAIVE, ONLINE, SPLIT
 from llmc.course.lessons.attention_kernels.references import merged, probabilities
 
+ANEW = "does each turn add to a sum that is begun before the loop?"
 MASK = -1e4  # a finite one
 LEAKS = "with a mask such as -10,000, which leaks where all scores of a query are lower: take -3.4e38"
 NO_MASK = "of a query that sees all T keys: query t sees the keys 0 to t"
@@ -224,7 +225,7 @@ def merges(top, total, sums) -> dict:
         "the result with sums and totals that do not shrink when a part brings a larger top: take the highest of all "
         "parts first, or multiply by exp(old top - new top)": (lambda: weighed_so_far, SPLIT),
         "the mean of what the parts have found: a part with larger scores weighs more": (lambda: mean, SPLIT),
-        "what the last part has found: add up, with +=": (lambda: last, SPLIT),
+        f"what the last part has found: {ANEW}": (lambda: last, SPLIT),
         "the sums without division: divide by the corrected total": (lambda: weighed, SPLIT),
         "the result with sums[c * parts + s]: channels are the last axis, so it is sums[s * hs + c]": (
             lambda: merged(top, total, turned)[0],
@@ -241,7 +242,7 @@ def merged_stats(stats, top, total) -> dict:
         each = top + np.log(total)  # (rows, parts)
     of_parts = {
         "the stats of part 0 alone{}: all parts count": 0,
-        "the stats of the last part alone{}: add up, with +=": each.shape[1] - 1,
+        f"the stats of the last part alone{{}}: {ANEW}": each.shape[1] - 1,
     }
     largest = {*each.argmax(axis=1).tolist()}  # where one part has it in all rows, two mistakes give the same
     both = ", or the largest of all, which is the same here"

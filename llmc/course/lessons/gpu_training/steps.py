@@ -287,7 +287,7 @@ def _wrongly_clipped(grads, size, max_norm) -> dict:
         else 1.0,
         "the reference with max_norm / (norm + max_norm) as the factor: divide by the norm": max_norm
         / (size + max_norm),
-        "the step of gradients that are 0: read the gradient before you clear it": 0.0,
+        "the step of gradients that are 0: is each read before it is cleared, and is the factor no int?": 0.0,
     }
     return {said: grads * factor for said, factor in factors.items()} | {
         "the reference with each gradient cut off at ± max_norm: multiply all by one factor": (

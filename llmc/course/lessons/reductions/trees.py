@@ -5,6 +5,8 @@ import numpy as np
 from llmc.course.lessons.reductions.lanes import LANES, telling
 from llmc.course.lessons.reductions.places import PICTURE, SHUFFLE, TREE
 
+ANEW = "does each turn add to a sum that is begun before the loop?"
+
 
 def mistakes(x, threads) -> dict:
     """Known wrong sums (N,) of blocks of that many threads."""
@@ -20,11 +22,14 @@ def mistakes(x, threads) -> dict:
     if C > threads:
         first = "the sum of the first blockDim.x numbers: a thread takes t, t + blockDim.x, … as long as there are any"
         found[first] = (x64[:, :threads].sum(axis=1), TREE)
-        found["what thread 0 has added up by itself: the tree's result is partial[0]"] = (each[:, 0], PICTURE)
+        found["what thread 0 has added up by itself: does the tree's loop run, and is partial[0] what is written?"] = (
+            each[:, 0],
+            PICTURE,
+        )
         last = np.stack([x64[:, t::threads][:, -1] if t < C else np.zeros(N) for t in range(threads)], axis=1)
-        found["the sum of the last number that each thread has seen: add up, with +="] = (last.sum(axis=1), TREE)
+        found[f"the sum of the last number that each thread has seen: {ANEW}"] = (last.sum(axis=1), TREE)
     if C > LANES < threads:
-        warps = "the sum of what the first 32 threads have: it was reduced only over a warp"
+        warps = "the sum of what the first 32 threads have: what the others have is missing"
         found[warps] = (each[:, :LANES].sum(axis=1), SHUFFLE)
     if C > 1:
         found["the sum without the last number of the row"] = (x64[:, :-1].sum(axis=1), TREE)
