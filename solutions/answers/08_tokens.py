@@ -482,6 +482,11 @@ def decode_incrementally(ids, tokens):
     return "".join(decoder.decode(tokens[i]) for i in ids) + decoder.decode(b"", True)
 
 
+@wrong("decode", says="the id 0 is left out")
+def decode_without_the_id_0(ids, tokens):
+    return b"".join(tokens[i] for i in ids if i).decode("utf-8", errors="replace")
+
+
 @wrong("decode", says="each token was decoded by itself: a token may hold half a character")
 def decode_each_alone(ids, tokens):
     return "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)

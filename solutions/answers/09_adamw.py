@@ -1259,9 +1259,7 @@ def slices_that_reach_into_the_next(params, grads, m, v, lr, beta1, beta2, eps, 
         params[s] -= lr * (m[s] / c1) / (np.sqrt(v[s] / c2) + eps)
 
 
-@wrong(
-    "adamw_step", says="with the line `v += (1 - beta2) * (grads * grads - v)` before the line `root = np.sqrt(v / (1 -"
-)
+@wrong("adamw_step", says="+ eps` behind the line `v += (1 - beta2) * (grads * grads - v)`")
 def adamw_with_the_root_of_before(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     down = lr * weight_decay * params
     root = np.sqrt(v / (1 - beta2**t)) + eps

@@ -434,6 +434,16 @@ def z_of_a_value_that_stays(values, window):
     return _z_by(values, window, lambda values, i, w: 0.0 if w[-1] == w[-2] else (values[i] - w.mean()) / w.std())
 
 
+@wrong("z_scores", says="the window BEFORE the value, and 0 where that is not full")
+def z_of_the_values_before(values, window):
+    z = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        recent = values[i - window : i]
+        spread = recent.std() if len(recent) else 0.0
+        z[i] = (values[i] - recent.mean()) / spread if spread > 0 else 0.0
+    return z
+
+
 @wrong("z_scores", says="n - 1 in the variance (ddof=1)")
 def z_with_ddof(values, window):
     return _z_by(values, window, lambda values, i, w: (values[i] - w.mean()) / w.std(ddof=1) if w.std() else 0.0)
@@ -655,6 +665,16 @@ def write_with_a_loop(disk, name, data):
         getattr(disk, step)(*arguments)
 
 
+@wrong("write_whole", says="sync the temporary file after its bytes are written, not before.")
+def write_that_syncs_the_empty_file(disk, name, data):
+    temporary = name + ".tmp"
+    disk.write(temporary, b"")
+    disk.sync(temporary)
+    disk.write(temporary, data)
+    disk.rename(temporary, name)
+    disk.sync_folder()
+
+
 @wrong("write_whole", says="tmp, another file in the folder, does not survive")
 def written_by_way_of_one_name(disk, name, data):
     disk.write("tmp", data)
@@ -672,7 +692,7 @@ def write_in_place(disk, name, data):
 
 @wrong(
     "write_whole",
-    says="power cut may leave an empty file under model.bin: sync the temporary file before you rename it",
+    says="a power cut may leave an empty file under model.bin: sync the temporary file before you rename it",
 )
 def write_without_sync(disk, name, data):
     disk.write(name + ".tmp", data)

@@ -45,6 +45,17 @@ def ring_with_np_add(array, link):
         np.copyto(at(link.rank - t), link.exchange(at(link.rank - t + 1)))
 
 
+@wrong("ring_all_reduce", says="np.array_split")
+def ring_without_what_the_division_leaves(array, link):
+    N, r = link.world, link.rank
+    k = len(array) // N
+    chunks = [array[i * k : (i + 1) * k] for i in range(N)]
+    for t in range(N - 1):
+        chunks[(r - t - 1) % N] += link.exchange(chunks[(r - t) % N])
+    for t in range(N - 1):
+        chunks[(r - t) % N][...] = link.exchange(chunks[(r + 1 - t) % N])
+
+
 @wrong("ring_all_reduce", says="one chunk is whole, and the others are missing")
 def ring_that_puts_arrays_into_the_list(array, link):
     N, r = link.world, link.rank
@@ -395,7 +406,7 @@ def zero1_that_sums_into_the_gradients(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="the weights of rank 0, in all rows")
+@wrong("zero1_step", says="the old weights with part 0 alone updated, in all rows")
 def zero1_that_gathers_from_rank_0(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -453,6 +464,14 @@ def clip_with_dot(shard, most, ranks):
     if most < norm:
         shard[:] = wide / (norm / most)
     return np.float64(norm)
+
+
+@wrong("global_clip", says="the norm of this rank's shard alone, after clipping: return what all_reduce gives")
+def clip_that_returns_its_own_norm_at_the_end(shard, most, ranks):
+    norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
+    if norm > most:
+        shard *= most / norm
+    return np.sqrt((shard.astype(np.float64) ** 2).sum())
 
 
 @wrong("global_clip", says="norms do not add up, their squares do")

@@ -112,6 +112,12 @@ def find_never_reaches_the_highest(run, lowest, highest, steps):
     return rates, smoothed, rates[smoothed.argmin()] / 10
 
 
+@wrong("find_rate", says="rates that come one step late, the lowest one twice")
+def find_one_step_late(run, lowest, highest, steps):
+    rates, smoothed, _ = _find(run, [lowest, *np.geomspace(lowest, highest, steps)[:-1]])
+    return rates, smoothed, rates[smoothed.argmin()] / 10
+
+
 @wrong("find_rate", says="begin with lowest")
 def find_from_the_highest(run, lowest, highest, steps):
     rates, smoothed, _ = _find(run, np.geomspace(highest, lowest, steps))
@@ -314,6 +320,22 @@ def _broken(columns, log, healthy, rates=True, val=True, noise=1.5, level=0.15):
     if np.std(np.diff(a["loss"][-200:])) > noise * np.std(np.diff(b["loss"][-200:])):
         return "batch_size"
     return "weight_decay" if a["loss"][-100:].mean() > b["loss"][-100:].mean() + level else None
+
+
+@wrong("broken_setting", says="The condition that would answer 'weight_decay', line")
+def broken_with_a_distance_too_large(log, healthy):
+    run, good = columns(log), columns(healthy)  # noqa: F821  (the exercise notebook has it)
+    rate, right = run["lr"], good["lr"]
+    if (rate != right).any():
+        if (rate[:40] == right[:40]).all():
+            return "schedule"
+        return "learning_rate" if abs(rate.argmax() - right.argmax()) < 5 else "warmup"
+    if run["val"][-1] > 1.5 * good["val"][-1]:
+        return "val_data"
+    noise, usual = (np.diff(c["loss"]).std() for c in (run, good))
+    if noise > 1.4 * usual:
+        return "batch_size"
+    return "weight_decay" if run["val"][-1] > good["val"][-1] + 2.0 else None
 
 
 @wrong("broken_setting", says="the broken setting was 'val_data'")

@@ -94,7 +94,7 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
             np.tile(apart.mean(axis=0), (N, 1)),
             ZERO,
         ),
-        "the weights of rank 0, in all rows: each rank has updated only its own part of them": (
+        "the old weights with part 0 alone updated, in all rows: part r comes from row r, which rank r has updated": (
             np.tile(apart[0], (N, 1)),
             ZERO,
         ),
@@ -225,6 +225,9 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     own = squares(before) ** 0.5
     known = {
         "the norm of this rank's shard alone: use what all_reduce returns": own,
+        "the norm of this rank's shard alone, after clipping: return what all_reduce gives, before clipping": (
+            own * min(1.0, most / total) if total else 0.0
+        ),
         "the squared norm: take the root": total**2,
         "the norm after clipping: return the one before it": min(total, most),
         "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)

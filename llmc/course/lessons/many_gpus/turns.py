@@ -94,6 +94,12 @@ def _wrong_message(got, right, t, arrays, rank, messages, sums):
         return why
     if np.allclose(got, right, rtol=1e-5, atol=1e-5):
         return f"chunk {k} with other last bits: add what comes to what is there, in {right.dtype}"
+    begin, size = sum(chunk.size for chunk in state[:k]), right.size
+    for j in range(mine.size - size + 1 if t == 0 else 0):
+        if np.array_equal(got, mine[j : j + size]):
+            return (
+                f"its numbers {j} to {j + size - 1}, and np.array_split has {begin} to {begin + size - 1} in chunk {k}"
+            )
     at = int(np.argmax(got != right))
     digits = digits_apart([(got[at], right[at])], 6)
     numbers = f"its number {at} is {got[at]:.{digits}g}, and should be {right[at]:.{digits}g}"

@@ -1,7 +1,7 @@
 """Lesson 22: which condition of a learner's function gave a wrong answer, and which one should have held.
 
-The function runs once more and is watched. Conditions are `if …: return "warmup"` and `if …: answer = "warmup"`, or
-stand in pairs, `("warmup", condition)`; of others nothing is said.
+The function runs once more and is watched. Conditions are `if …: return "warmup"`, `if …: answer = "warmup"` and
+`return "warmup" if …` at the end, or stand in pairs, `("warmup", condition)`; of others nothing is said.
 """
 
 import ast
@@ -178,6 +178,11 @@ def _conditions(function) -> list[Asked]:
         if isinstance(answer, ast.Return | ast.Assign) and isinstance(answer.value, ast.Constant):
             lines, assigned = (node.lineno + first - 1, answer.lineno + first - 1), isinstance(answer, ast.Assign)
             found.append(Asked(*lines, node.test, answer.value.value, assigned))
+    last = tree.body[0].body[-1]  # within another condition, that one would have to hold, too
+    choice = last.value if isinstance(last, ast.Return) and isinstance(last.value, ast.IfExp) else None
+    if choice and isinstance(choice.body, ast.Constant):
+        line = last.lineno + first - 1
+        found.append(Asked(line, line, choice.test, choice.body.value, False))
     return sorted(found, key=lambda each: each.line)
 
 

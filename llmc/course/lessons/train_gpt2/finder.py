@@ -66,6 +66,9 @@ def rate_mistakes(lowest, highest, steps) -> dict:
             lowest * (highest / lowest) ** ((k + 1) / (steps - 1))
         ),
         "rates whose first one is already a factor above lowest": lowest * (highest / lowest) ** ((k + 1) / steps),
+        "rates that come one step late, the lowest one twice: step k gets lowest times the k-th power of the factor": (
+            grown(lowest, highest, steps)[np.maximum(k - 1, 0)]
+        ),
         "the reference in reverse: begin with lowest": grown(lowest, highest, steps)[::-1],
         "the lowest rate in every step: the rate must grow": np.full(steps, lowest),
         "rates from 10**ln(lowest) on: np.logspace takes powers of 10, so give it np.log10 of both ends": (

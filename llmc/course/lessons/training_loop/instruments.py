@@ -43,6 +43,9 @@ def z_mistakes(values, window) -> dict:
         f"the reference with a window that begins with the value, so {later}": _z(last, [v[i : i + w] for i in places]),
         "the reference with n - 1 in the variance (ddof=1): divide by n": (last - mean) / full.std(axis=1, ddof=1),
         "the reference with the window BEFORE the value: it ends with the value itself": _z(last, before),
+        "the reference with the window BEFORE the value, and 0 where that is not full: it ends with the value itself": (
+            _z(last, before) * (np.arange(len(full)) > 0)
+        ),
         "the reference with a window that is one value too long: it has `window` values, the newest among them": _z(
             last, longer
         ),

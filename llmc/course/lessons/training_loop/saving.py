@@ -99,7 +99,7 @@ def explain_saving(start, log, name, data):
         if _in_pieces(log, data, at_end.get(name)):
             raise WrongAnswer(f"{told}: {EMPTIES}.\n{plan(log)}", explained=True)
         return f"{told}.\n{plan(log)}"
-    for event, power in (("kill -9", False), ("power cut", True)):
+    for event, power in (("kill -9", False), ("a power cut", True)):
         for crash in crashes(start, log, power):
             found = crash.files.get(name)
             if found not in (start.get(name), data):
@@ -134,6 +134,13 @@ def _at_end(start, log):
     return list(crashes(start, log, power=False))[-1].files
 
 
+def _synced_too_early(log, name) -> bool:
+    """Was the file that became `name` synced, but not after it was written?"""
+    at = next(k for k, step in enumerate(log) if step[0] == "rename" and step[-1] == name)
+    steps = [kind for kind, file, *_ in (step for step in log[:at] if len(step) > 1) if file == log[at][1]]
+    return "sync" in steps and steps[-1] == "write"
+
+
 def _damage(start, log, name, event, crash, found):
     """The sentence for a crash that leaves neither the old file nor the new one."""
     old = start.get(name)
@@ -145,11 +152,13 @@ def _damage(start, log, name, event, crash, found):
         why = f"writing to {name} {early}: write under another name, then rename that file"
     elif found is None and old is not None:
         why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"
-    elif event == "power cut" and "sync" not in kinds:
+    elif event == "a power cut" and "sync" not in kinds:
         why, where = f"{SYNC}", POWER
-    elif event == "power cut" and kinds.index("sync") > kinds.index("rename"):
+    elif event == "a power cut" and kinds.index("sync") > kinds.index("rename"):
         why, where = f"the sync comes too late: {SYNC}", POWER
-    elif event == "power cut":
+    elif event == "a power cut" and _synced_too_early(log, name):
+        why, where = "sync the temporary file after its bytes are written, not before", POWER
+    elif event == "a power cut":
         why, where = f"the file that was synced is not the one that was renamed: {SYNC}", POWER
     else:
         why = "rename the temporary file once it is complete, not before"

@@ -22,6 +22,9 @@ def decode_mistakes() -> dict:
     """{sentence: decode}."""
     joined = lambda ids, tokens: b"".join(tokens[i] for i in ids)  # noqa: E731
     return {
+        "the id 0 is left out: `if id` takes it for nothing, and it is an id like any other": (
+            lambda ids, tokens: decode([i for i in ids if i], tokens)
+        ),
         "each token was decoded by itself: a token may hold half a character, so join the bytes first": (
             lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
         ),
