@@ -142,8 +142,10 @@ def _curve(function, solution, replay, k, argument, x):
     with suppress(Exception):  # it takes no such arrays
         (got, right), some = ask(x), slice(len(x) // 3)
         parts = ask(x[some])  # a mean, say, is another one there
+        turned = ask(x[::-1])  # the first number may be left out
         each_alone = all(whole.shape == x.shape for whole in (got, right)) and np.ptp(right) > 0
         each_alone &= all(np.array_equal(whole[some], part) for whole, part in zip((got, right), parts))
+        each_alone &= all(np.array_equal(whole[::-1], part) for whole, part in zip((got, right), turned))
         if each_alone and np.isfinite(got).all():
             return Curve(name, x, got, right, ROUNDING[dtype_of(replay)], ask)
     return None
