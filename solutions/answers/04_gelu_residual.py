@@ -1214,3 +1214,16 @@ def block_that_adds_each_sequence_to_all(dx, dw1, dw2, dout, x, w1, w2):
 @wrong("gelu_forward", says="the bracket of tanh closes too early")
 def forward_with_tanh_closed_early(x):
     return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi)) * (x + 0.044715 * x**3))
+
+
+@wrong("gelu_forward", says="out goes wrong in `x * (1 + np.tanh(2 / math.pi * (x + 0.044715 * x ** 3)))`")
+def forward_without_the_half_and_without_the_root(x):
+    return x * (1 + np.tanh(2 / math.pi * (x + 0.044715 * x**3)))
+
+
+@wrong("fast_gelu_forward", says="before its speed is measured without the condition `np.abs(x) < 2`")
+def fast_with_relu_beyond_2(out, x):
+    np.maximum(x, 0, out=out)
+    near = np.abs(x) < 2
+    a = x[near]
+    out[near] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))

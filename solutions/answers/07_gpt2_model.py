@@ -1357,3 +1357,11 @@ def layers_whose_classifier_always_writes():
             logits[..., V:] = 0
 
     return given_layers | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward, "fused_classifier": classifier}
+
+
+@wrong("faster_layers", says="out of encoder_forward equals wte[tokens] alone: the positions are missing")
+def layers_without_positions():
+    def encoder_forward(tokens, wte, wpe):
+        return wte[tokens]
+
+    return given_layers | {"encoder_forward": encoder_forward}

@@ -20,6 +20,7 @@ FINE = 256  # points between two of the grid, where right turns to wrong
 FLAT = 4  # points that share a value, on average, where a table has no more values
 RUNS = 6  # straight lines that a table has at least
 MOST = 0.9  # of the grid: where more is wrong, it is not wrong only there
+NOTHING = 1e-3  # of the largest number
 PARTS = 4  # stretches of the grid that are listed; more of them have no simple reason
 ROUNDING = {"float64": 1e-9, "float32": 1e-6}  # errors that are no larger, relative to the right value or 1, are none
 ROUGH = 1e-4  # relative: a check that allows more looks at the formula first, and is exact later
@@ -141,8 +142,10 @@ def _curve(function, solution, replay, k, argument, x):
     with suppress(Exception):  # it takes no such arrays
         (got, right), some = ask(x), slice(len(x) // 3)
         parts = ask(x[some])  # a mean, say, is another one there
+        turned = ask(x[::-1])  # the first number may be left out
         each_alone = all(whole.shape == x.shape for whole in (got, right)) and np.ptp(right) > 0
         each_alone &= all(np.array_equal(whole[some], part) for whole, part in zip((got, right), parts))
+        each_alone &= all(np.array_equal(whole[::-1], part) for whole, part in zip((got, right), turned))
         if each_alone and np.isfinite(got).all():
             return Curve(name, x, got, right, ROUNDING[dtype_of(replay)], ask)
     return None
@@ -188,6 +191,8 @@ def _stretches(curve) -> str | None:
     edges = np.flatnonzero(wrong[1:] != wrong[:-1])
     if not 0 < len(edges) <= 2 * PARTS or wrong.mean() > MOST:
         return None
+    if np.abs(curve.right[~wrong]).max() < NOTHING * np.abs(curve.right).max():
+        return None  # where next to nothing is expected, any factor is right
     ends, jumps = zip(*(_edge(curve, i) for i in edges))
     starts = [-np.inf] * bool(wrong[0]) + [e for e, i in zip(ends, edges) if wrong[i + 1]]
     stops = [e for e, i in zip(ends, edges) if wrong[i]] + [np.inf] * bool(wrong[-1])

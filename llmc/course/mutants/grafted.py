@@ -197,6 +197,7 @@ class Call:
             values, given = self.theirs.all_of(part), self._given(part) if named else []
             if named and (values is None or self._known(values) or not given and self._is_argument(part)):
                 found += [] if values is None else [values]
+                before += [self.theirs.texts[part]] * (values is not None and self._takes_another(part, values))
                 continue
             if named and not given:
                 return None
@@ -206,6 +207,13 @@ class Call:
                     return None
                 found, before = found + more[0], before + [self.theirs.texts[part]] * bool(given) + more[1]
         return found, list(dict.fromkeys(before))
+
+    def _takes_another(self, number, values) -> bool:
+        """Has our solution that name, too, and these numbers under another one alone? Then two may be exchanged."""
+        text = self.theirs.texts[number]
+        ours = [k for k, kind in enumerate(self.ours.kinds) if kind is ast.Name]
+        same = {self.ours.texts[k] for k in ours if _same(values, self.ours.all_of(k))}
+        return bool(same) and text not in same and any(self.ours.texts[k] == text for k in ours)
 
     def _is_argument(self, number) -> bool:
         """Is it an argument of the exercise's function, or a global, and not one of a helper's?"""

@@ -122,7 +122,8 @@ def _call(node, arguments):
     if len(node.args) == 1 and not node.keywords and (square := _squared(node.args[0])) is not None:
         yield 1, filled("x ** 2", with_fields(node, args=[square]))
     for text, rank in INSTEAD.get(name, ()) if len(node.args) == 1 and not node.keywords else ():
-        yield rank, filled(text, node.args[0])
+        if "max(" not in text or "max(" not in ast.unparse(node.args[0]):  # the right one belongs there, not another
+            yield rank, filled(text, node.args[0])
     if name in MAKES and "dtype" not in keywords and not method:
         for each in arguments:
             yield 1, _with_keywords(node, dtype=f"{each}.dtype")

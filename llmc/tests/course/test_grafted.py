@@ -103,3 +103,9 @@ def shares(x):
     return e / e.sum(axis=-1, keepdims=True)
 """
     assert found(SHARES, theirs) is None
+
+
+def test_names_that_are_exchanged_may_be_wrong_too(found):
+    ours = "def product(x):\n    a, b = np.sin(x), np.cos(x)\n    return a / (b + 2)\n"
+    theirs = "def product(x):\n    b, a = np.sin(x), np.cos(x)\n    return a / (b + 3)\n"
+    assert found(ours, theirs) == Graft("`a / (b + 3)`", "`a / (b + 2)`", ["`a`", "`b`"])

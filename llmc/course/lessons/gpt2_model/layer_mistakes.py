@@ -37,7 +37,7 @@ def _forward(table):
 
 TOKENS, X = "tokens", (B, T, C)
 LAYERS = {
-    "encoder_forward": Layer((TOKENS, (V, C), (MAXT, C)), ("out",), _forward(embeddings.forward_mistakes)),
+    "encoder_forward": Layer((TOKENS, (V, C), (MAXT, C)), ("out",), embeddings.forward_mistakes),
     "layernorm_forward": Layer((X, (C,), (C,)), ("out", "mean", "rstd"), layernorm.forward_mistakes),
     "matmul_forward": Layer((X, (8, C), (8,)), ("out",), matmul.forward_mistakes),
     "attention_forward": Layer(((B, T, 3 * C), NH), ("out", "probabilities"), heads.forward_mistakes),
