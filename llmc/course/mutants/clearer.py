@@ -12,13 +12,14 @@ from llmc.course.mutants.places import quoted, times
 PIECE = re.compile(r" in (?:the slice )?`(?P<piece>[^`]+)`$")
 QUOTATIONS = re.compile(r"`([^`]+)`")
 BARE = re.compile(r"[A-Za-z_][\w.]*|-?[\d.]+")  # a name or a number
+DIVISION = "without the division by "  # of which there is one
 LONGEST = 60  # characters of what is quoted instead
 
 
 def unclear(words, lines) -> bool:
     """May what is changed stand several times in the piece that the words quote, or this piece in its line?"""
     match = PIECE.search(words)
-    if not match:
+    if not match or words.startswith(DIVISION):
         return False
     piece, before = match["piece"], words[: match.start()].rpartition(" in place of ")[2]
     names = [each for each in QUOTATIONS.findall(before) if BARE.fullmatch(each)]
