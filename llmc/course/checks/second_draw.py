@@ -25,7 +25,7 @@ LEAST, MOST = 0.2, 0.6  # seconds of processor time, as long as the check has ta
 SEED = 11
 ENOUGH, MANY = 10, 12  # arrays of that name; times as many of all names
 FURTHER, LEISURE = 8, 1.0  # launches than the failing check has made, and seconds for them
-SUBJECT = re.compile(r" \(| with | of batch| for T = | at step ")  # what follows in a name differs from call to call
+SUBJECT = re.compile(r" \(| with | of batch| for T = ")  # what follows in a name differs from call to call
 UNEXPLAINED = 0.05  # of an error: what a mistake may leave of it
 CLEARLY = 10  # times as large as what is alike: an error that shows
 _notes = None  # what the second run fills; None while there is none
