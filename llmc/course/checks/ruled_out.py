@@ -13,6 +13,8 @@ from llmc.course.checks import evidence
 NUMBER = re.compile(r"(?<![\w.])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 SMALL = re.compile(r"(?<!in place of )\b\d+e-\d+\b")  # in a sentence: "with 1e-12 in place of 1e-5"
 AN_EPS = re.compile(r"(without )?\beps\b")
+ABOVE = re.compile(r"\bis above (\d+)\b")  # "clipped where norm is above 1"
+COMPARED = r"[<>]=?\s*{0}(?:\.0*)?f?(?![\w.])|(?<![\w.]){0}(?:\.0*)?f?\s*[<>]"
 LARGER = re.compile(r"\bof at least\b")  # max(p, eps)
 IN_A_MAXIMUM = r"(?:max[fi]?|maximum|clip)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?(?<![\w.]){0}(?!\w)"
 IN_A_SUM = r"\+\s*{0}(?!\w)|(?<![\w.]){0}\s*\+"
@@ -29,7 +31,7 @@ def ruled_out(sentences) -> set[str]:
 
 
 def _contradicted(sentence, text) -> bool:
-    """Does the sentence tell of a number or of an eps that the text does not have, or has in another place?"""
+    """Does the sentence tell of a number, a bound or an eps that the text does not have, or has in another place?"""
     formula = sentence.partition(": ")[0]
     numbers = {float(found) for found in NUMBER.findall(text)}
     claimed = SMALL.findall(formula)
@@ -38,6 +40,9 @@ def _contradicted(sentence, text) -> bool:
     has_eps = any(0 < each <= LEAST for each in numbers) or bool(re.search("eps", text, re.IGNORECASE))
     eps = AN_EPS.search(formula)
     if eps and has_eps == bool(eps[1]):
+        return True
+    above = ABOVE.search(formula)
+    if above and not re.search(COMPARED.format(above[1]), text):
         return True
     other = IN_A_SUM if LARGER.search(formula) else IN_A_MAXIMUM if "added to" in formula else None
     written = [re.escape(found) for found in NUMBER.findall(text) if float(found) in map(float, claimed)]

@@ -27,6 +27,12 @@ def not_recorded():
     journal.recording(was)
 
 
+BOUNDS = {
+    "half of x": lambda x: x / 2,
+    "half of x where its mean is above 1, not where it is above 2": lambda x: x / 2,
+}
+
+
 def without(x):
     return 1 / np.sqrt(x)
 
@@ -47,6 +53,14 @@ def at_least(x):
     return np.log(np.maximum(x, 1e-12))
 
 
+def half(x):
+    return x / 2
+
+
+def half_above_one(x):
+    return x / 2 if x.mean() > 1.0 else x
+
+
 def by_name(x):
     eps = 1e-12
     return np.log(x + eps)
@@ -61,11 +75,13 @@ def by_name(x):
         (added, LEAST, [0]),
         (at_least, LEAST, [1]),
         (by_name, LEAST, [0, 1]),
+        (half, BOUNDS, [0]),
+        (half_above_one, BOUNDS, [0, 1]),
     ],
 )
 def test_text_tells_known_mistakes_apart(function, known, named):
     x = np.float64([0.5, 0.7, 2.0])  # (3,)
-    right = np.zeros(3) if known is LEAST else 1 / np.sqrt(x + 0.3)  # (3,)
+    right = 1 / np.sqrt(x + 0.3) if known is EPS else np.zeros(3)  # (3,)
     with pytest.raises(WrongAnswer) as refused, check("a_root") as c:
         compare("the root", c.call(function, x), right, known={words: make(x) for words, make in known.items()})
     assert [k for k, words in enumerate(known) if words in refused.value.message] == named
