@@ -61,7 +61,8 @@ MEASURED = re.compile(r"\bgot\b|your answer is|you return")  # in those that say
 WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS = (11, 12)
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
-ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)")  # all that it changes is a dtype
+# All that it changes is a dtype, or what something begins with.
+ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in ")
 PASSES = "our function passes "  # all of the check, or all that comes before its speed is measured
 WHOLE = "this whole check"
 ELSE_RIGHT = "The mistake is in "  # and all else is right: what two changes that meet tell, less than one that mends

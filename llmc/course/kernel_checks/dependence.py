@@ -9,6 +9,7 @@ from llmc.course.kernel_checks.experiments import LEAST, Enough
 from llmc.cuda.emulator.compiling.text import mask
 
 SHOULD = "; it should "  # in a sentence about what a number depends on
+STEPS = (2, 3, 4)  # every second, third or fourth may be left out
 FEW = 3  # numbers that are listed one by one
 HIDDEN = (-100.0, 100.0, -1.0)  # times the largest number: changes that rounding does not hide
 KEPT = {"out", "stats", "mean", "rstd", "delta"}  # inputs that an earlier kernel has made from the other ones
@@ -53,6 +54,8 @@ def _compared(experiment, report, k, element) -> list[str]:
         return [f"{place} is made from the right numbers, {_and(named)}: look at what is done with them."]
     if vanished := _vanished(experiment, report, differ, (k, element)):
         return [vanished]
+    if left_out := _left_out(experiment, differ, (k, element)):
+        return [left_out]
     mine, ours = (_listed(experiment, [(each[0], each[which]) for each in differ]) for which in (1, 2))
     verb = "be made from" if single else "depend on"
     is_made = "is made from" if single else "depends on"
@@ -143,13 +146,32 @@ def _untouched(experiment, report, k) -> str:
     return f"No thread writes {what}: {held} held before."
 
 
+def _left_out(experiment, differ, target) -> str:
+    """A sentence if the wrong number depends on all of our solution's but every second, third or fourth; else ""."""
+    (source, mine, ours), *others = differ
+    if others or len(mine) < FEW or len(ours) < FEW or np.abs(np.subtract(mine, ours)[[0, -1]]).sum() >= max(STEPS):
+        return ""
+    values, places = experiment.arguments[source].reshape(-1), np.arange(ours[0], ours[-1] + 1)
+    grown = values + FACTOR * (np.std(values) + 1)
+    runs = (experiment.mine, 0.0), (experiment.ours, LEAST)
+    affects = [_affects(experiment, run, source, grown, *target, least) for run, least in runs]
+    for step in STEPS:
+        parts = [places[first::step] for first in range(step)]
+        lacking = [part for part in parts if not affects[0](part)]
+        if len(lacking) == 1 and affects[1](lacking[0]):
+            first, second = (experiment.place(source, int(i)) for i in lacking[0][:2])
+            return f"{experiment.place(*target)} does not depend on {first}, {second}, …, 1 of {step} each; it should."
+    return ""
+
+
 def _affects(experiment, run, source, grown, k, element, least):
-    """A function of first, end: does the number change when those of the input between them grow?"""
+    """A function of first, end: does the number change when those of the input between them grow? Or of places."""
     values = experiment.arguments[source].reshape(-1)
     before = float(run(experiment.arguments)[k].reshape(-1)[element])
 
-    def affects(first, end):
-        now = np.where((first <= np.arange(values.size)) & (np.arange(values.size) < end), grown, values)
+    def affects(first, end=None):
+        places = np.arange(first, end) if end is not None else first
+        now = np.where(np.isin(np.arange(values.size), places), grown, values)
         after = float(run(experiment.changed(source, now))[k].reshape(-1)[element])
         return after != before and not abs(after - before) <= least * abs(before)
 

@@ -10,6 +10,7 @@ from collections import Counter
 from llmc.course.mutants.loops import root_of
 from llmc.course.mutants.solution import Solution
 
+SMALL = 8  # a larger number that our solution has, too, is hardly wrong
 LONG = 20  # characters; a shorter line is alike by chance
 # calls that are no step of a formula; `at` is np.add.at's
 ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfinite"}
@@ -32,13 +33,13 @@ def changes_a_right_line(solution, lines, now) -> bool:
 
 
 def only_fits(solution, words) -> bool:
-    """Is it a number in place of one that is not whole, and our solution has no such number?"""
+    """Is it a number in place of one that is not whole, or that our solution has, and ours has no such number?"""
     match = CONSTANT.match(words)
     if match is None or not isinstance(solution, Solution):
         return False
     new, old = map(float, match.groups())
-    ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) is float}
-    return not old.is_integer() and new not in ours
+    ours = {n.value for n in ast.walk(solution.tree) if isinstance(n, ast.Constant) and type(n.value) in (int, float)}
+    return new not in ours and (not old.is_integer() or old in ours and old > SMALL)
 
 
 def leads_away(solution, lines, now) -> bool:
