@@ -515,6 +515,11 @@ def descend_uphill(w, dw, step):
     w += 0.3 * dw
 
 
+@wrong("descend", says="w is as it was after step")
+def descend_with_a_rate_that_is_rounded_down(w, dw, step):
+    w[:] = w - 0.6 * ((step + 1) // 20) * dw
+
+
 @wrong("descend", says="w was never written")
 def descend_into_a_new_array(w, dw, step):
     w = w - 0.3 * dw

@@ -811,6 +811,17 @@ def axpy_that_begins_in_every_block(code):
     return replaced(code, "int i = thread;", "int i = threadIdx.x;")
 
 
+@wrong("axpy", says="race in global memory, line 11")
+def axpy_whose_tail_steps_by_the_block(code):
+    loop = code[code.index("    for (int i = thread;") : code.rindex("}")]
+    fours = """    int quads = n / 4;
+    for (int q = thread; q < quads; q += threads)
+        for (int i = 4 * q; i < 4 * q + 4; i++) y[i] += a * x[i];
+    for (int i = 4 * quads + thread; i < n; i += blockDim.x) y[i] += a * x[i];
+"""
+    return replaced(code, loop, fours)
+
+
 @wrong("axpy", says="without the factor `blockDim.x` in `threads = gridDim.x * blockDim.x`")
 def axpy_that_strides_by_the_grid(code):
     return replaced(code, "gridDim.x * blockDim.x", "gridDim.x")

@@ -1127,6 +1127,12 @@ def dx_with_a_slipped_bracket(code):
     return replaced(code, "float norm = (x[c] - m) * r;", "float norm = x[c] * r - m;")
 
 
+@wrong("layernorm_dx", says="dnorm is what line 20 has given it in the last turn of the loop on line 19.")
+def dx_with_the_dnorm_of_the_last_column(code):
+    code = replaced(code, "products = 0.0f;", "products = 0.0f, dnorm;", "float dnorm = dout", "dnorm = dout")
+    return replaced(code, "(dout[c] * w[c] - dnorms", "(dnorm - dnorms")
+
+
 @wrong("layernorm_dx", says="the two means exchanged")
 def dx_with_the_means_exchanged(code):
     return replaced(code, "- dnorms - norm * products", "- products - norm * dnorms")

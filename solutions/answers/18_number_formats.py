@@ -1234,6 +1234,20 @@ def quantize_with_errors_in_units_of_the_scale(x):
     return results[0][2], results[0][1]
 
 
+@wrong("quantize_e4m3", says="yours has the smallest largest single error, not the smallest sum of squared errors")
+def quantize_by_the_largest_error(x):
+    amax = float(np.abs(x).max())
+    if amax == 0.0:
+        return np.zeros(x.shape, np.uint8), 1.0
+
+    def tried(scale):
+        codes = np.clip(x / np.float64(scale), -448, 448).astype(ml_dtypes.float8_e4m3fn)
+        return np.abs(codes.astype(np.float64) * scale - x).max(), scale, codes.view(np.uint8)
+
+    _, scale, codes = min((tried(amax / 448 * 2 ** (k / 32)) for k in range(32)), key=lambda each: each[0])
+    return codes, scale
+
+
 @wrong("to_bfloat16", says="the result equals NaN for every negative number")
 def every_negative_number_is_taken_for_nan(x):
     bits = x.view(np.uint32)

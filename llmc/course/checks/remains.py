@@ -63,7 +63,7 @@ def _globals(function, seen) -> dict:
         return {}
     seen.add(function.__code__)
     found = {}
-    for name in _names(function.__code__):
+    for name in names_read(function.__code__):
         value = function.__globals__.get(name)
         value = getattr(value, "py_func", value)
         if isinstance(value, FunctionType) and value.__module__ == function.__module__:
@@ -73,9 +73,10 @@ def _globals(function, seen) -> dict:
     return found
 
 
-def _names(code) -> set:
+def names_read(code) -> set:
+    """The global names and attributes that this code, and that of the functions inside of it, looks up."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
+    return set(code.co_names).union(*map(names_read, inner))
 
 
 def _held(value):

@@ -6,9 +6,11 @@
 import inspect
 import re
 from contextlib import suppress
-from types import CodeType, FunctionType
+from types import FunctionType
 
 from llmc.course.checks import evidence
+from llmc.course.checks.remains import names_read
+from llmc.cuda.emulator.compiling.text import mask
 
 NUMBER = re.compile(r"(?<![\w.])(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 SMALL = re.compile(r"(?<!in place of )\b\d+e-\d+\b")  # in a sentence: "with 1e-12 in place of 1e-5"
@@ -57,7 +59,7 @@ def _text() -> str:
         return ""
     report = getattr(last, "report", None)
     if report is not None:
-        return re.sub(r"//.*|/\*(?:.|\n)*?\*/", "", report.raw.code)
+        return mask(report.raw.code)
     function = getattr(check.function, "py_func", check.function)
     seen = {}
     with suppress(OSError, TypeError):
@@ -69,18 +71,10 @@ def _text() -> str:
 def _collect(function, seen):
     """Note the source of the function, and of the learner's that it reads by name."""
     seen[function] = re.sub(r"#.*", "", inspect.getsource(function))
-    for name in _names(function.__code__):
+    for name in names_read(function.__code__):
         value = function.__globals__.get(name)
         value = getattr(value, "py_func", value)
         if isinstance(value, FunctionType) and value not in seen and value.__globals__ is function.__globals__:
             _collect(value, seen)
         elif isinstance(value, float):
             seen[name] = f"{name} = {value!r}"
-
-
-def _names(code: CodeType):
-    """Of all that the function and those inside of it read."""
-    yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _names(each)

@@ -178,11 +178,14 @@ def adds(function) -> bool:
 
 
 def works_on_all_of(function, name) -> bool:
-    """Has its text a line such as `name += …` or `name[:] *= …`, which writes every entry, if only what was there?"""
-    tree = tree_of(function)
-    lines = [node.target for node in ast.walk(tree) if isinstance(node, ast.AugAssign)] if tree else []
-    whole = {name, f"{name}[:]", f"{name}[...]"}
-    return any(ast.unparse(target) in whole for target in lines)
+    """Has its text a line such as `name += …` or `name[:] = …`, which writes every entry, if only what was there?"""
+    whole = {f"{name}[:]", f"{name}[...]"}
+    for node in ast.walk(tree_of(function) or ast.Module([], [])):
+        targets = [node.target] if isinstance(node, ast.AugAssign) else getattr(node, "targets", [])
+        names = whole | {name} if isinstance(node, ast.AugAssign) else whole
+        if any(ast.unparse(target) in names for target in targets):
+            return True
+    return False
 
 
 def computes_in(function, name) -> bool:

@@ -201,14 +201,14 @@ class kernel_check(check):
             other = partial(emulate, code, kernel)
             cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
 
-            def changed(other):
-                with suppress(WrongAnswer):
-                    return emulate(other, kernel, grid, block, [before.get(id(a), a) for a in given])
-
             def launched(other):
                 arguments = copy.deepcopy([before.get(id(a), a) for a in given])
                 with suppress(WrongAnswer):
                     return emulate(other, kernel, grid, block, arguments), arguments
+
+            def changed(other):
+                report, _ = launched(other) or (None, None)
+                return report
 
             def order(problem):
                 trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)

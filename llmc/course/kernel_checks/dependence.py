@@ -151,27 +151,27 @@ def _left_out(experiment, differ, target) -> str:
     (source, mine, ours), *others = differ
     if others or len(mine) < FEW or len(ours) < FEW or np.abs(np.subtract(mine, ours)[[0, -1]]).sum() >= max(STEPS):
         return ""
-    values, places = experiment.arguments[source].reshape(-1), np.arange(ours[0], ours[-1] + 1)
+    values, begin, end = experiment.arguments[source].reshape(-1), ours[0], ours[-1] + 1
     grown = values + FACTOR * (np.std(values) + 1)
     runs = (experiment.mine, 0.0), (experiment.ours, LEAST)
-    affects = [_affects(experiment, run, source, grown, *target, least) for run, least in runs]
+    affects_mine, affects_ours = (_affects(experiment, run, source, grown, *target, least) for run, least in runs)
     for step in STEPS:
-        parts = [places[first::step] for first in range(step)]
-        lacking = [part for part in parts if not affects[0](part)]
-        if len(lacking) == 1 and affects[1](lacking[0]):
-            first, second = (experiment.place(source, int(i)) for i in lacking[0][:2])
-            return f"{experiment.place(*target)} does not depend on {first}, {second}, …, 1 of {step} each; it should."
+        lacking = [i for i in range(begin, begin + step) if not affects_mine(i, end, step)]
+        if len(lacking) == 1 and affects_ours(lacking[0], end, step):
+            first, second = (experiment.place(source, i) for i in (lacking[0], lacking[0] + step))
+            which = {2: "second", 3: "third", 4: "fourth"}[step]
+            return f"{experiment.place(*target)} does not depend on {first}, {second}, …, every {which} one; it should."
     return ""
 
 
 def _affects(experiment, run, source, grown, k, element, least):
-    """A function of first, end: does the number change when those of the input between them grow? Or of places."""
+    """A function of first, end, step: does the number change when those of the input between them grow?"""
     values = experiment.arguments[source].reshape(-1)
     before = float(run(experiment.arguments)[k].reshape(-1)[element])
 
-    def affects(first, end=None):
-        places = np.arange(first, end) if end is not None else first
-        now = np.where(np.isin(np.arange(values.size), places), grown, values)
+    def affects(first, end, step=1):
+        now = values.copy()
+        now[first:end:step] = grown[first:end:step]
         after = float(run(experiment.changed(source, now))[k].reshape(-1)[element])
         return after != before and not abs(after - before) <= least * abs(before)
 

@@ -5,8 +5,10 @@ import re
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.one_and_the_same import cancelled
 from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.findings.loops import loop_around
 
 EMPTY = re.compile(r"\bif\s*\(\s*(\w+)\.count\s*(?:==|<=)\s*0(?:\.0*f?)?\s*\)\s*\{?\s*return\s+\1\s*;")  # lesson 13
+MAY_USE = re.compile(r"\bmay use (\w+),")
 SMALLER = re.compile(r"\bfminf\s*\(")
 
 
@@ -20,8 +22,21 @@ def shown_by_the_text(exercise, report) -> list[str]:
 def _without_a_value(report) -> list[str]:
     """The compiler's own notes."""
     notes = [note for note in report.notes if note.kind == "uninitialised-local"]
-    sentences = [note.text.split("\n")[0].split(": ", 2)[-1] for note in notes]
-    return [sentence[:1].upper() + sentence[1:] for sentence in sentences]
+    sentences = [(note.text.split("\n")[0].split(": ", 2)[-1], note.line) for note in notes]
+    code = report.raw.code
+    return [_of_an_earlier_loop(code, *each) or f"{each[0][:1].upper()}{each[0][1:]}" for each in sentences]
+
+
+def _of_an_earlier_loop(code, sentence, line) -> str:
+    """A sentence if the variable that "may" have no value gets it in a loop that has ended before; else ""."""
+    name = MAY_USE.search(sentence)
+    gets = re.compile(rf"(?<![\w.]){name[1]}\s*=(?!=)") if name else None
+    lines = mask(code).splitlines()[: line - 1] if name else []
+    last = next((number for number in range(len(lines), 0, -1) if gets.search(lines[number - 1])), 0)
+    loop = loop_around(code, last) if last else None
+    if not loop or loop[1] >= line:
+        return ""
+    return f"In line {line}, {name[1]} is what line {last} has given it in the last turn of the loop on line {loop[0]}."
 
 
 def _empty_part(code) -> list[str]:

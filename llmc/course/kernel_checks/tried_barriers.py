@@ -190,7 +190,7 @@ def _before_the_write(code, problem, barrier, trial) -> str:
         parts = orders.parted(code, line, problem.line)
         if parts is None:
             continue
-        (_, _), (start, _) = parts
+        _, (start, _) = parts
         if trial.accepts(f"{code[:start]}{barrier} {code[start:]}"):
             place = f"behind line {line} and in front of line {line_at(code, start)}"
             return f"Put `{barrier}` {place}: {PASSES[:1].lower()}{PASSES[1:]} it."

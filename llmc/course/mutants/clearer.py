@@ -34,12 +34,12 @@ def clearer(words, lines, tree) -> str:
     """
     if not unclear(words, lines):
         return words
-    before = ast.parse("\n".join(lines))
-    texts = [(quoted(old), quoted(new)) for old, new in _changed(before, tree)]
-    for old, new in reversed(texts):  # the smallest first
-        line = next((line for line in lines if old.strip("`") in line), "")
-        if times(old.strip("`"), line) == 1 and len(old) <= LONGEST and not BARE.fullmatch(old.strip("`")):
-            return f"with {new} in place of {old}"
+    pairs = [*_changed(ast.parse("\n".join(lines)), tree)]
+    for old, new in reversed(pairs):  # the smallest first
+        text = ast.unparse(old)
+        line = next((line for line in lines if text in line), "")
+        if times(text, line) == 1 and len(text) <= LONGEST and not BARE.fullmatch(text):
+            return f"with {quoted(new)} in place of {quoted(old)}"
     return words
 
 

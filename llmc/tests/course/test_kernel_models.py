@@ -382,3 +382,26 @@ def test_a_factor_that_is_0_here_does_not_hide_what_a_number_is_made_from():
     experiment = Experiment(("out", "x", "delta"), (1, 1), [np.full(1, np.nan, np.float32), x, delta], None, model)
     for mine, ours in (((0, 1), (0, 1)), ((1, 2), (1,))):
         assert dependence._with_hidden_by_0(experiment, 1, x + 3, mine, (1,), (0, 0)) == ours
+
+
+@pytest.mark.parametrize(
+    "used, told",
+    [
+        ([0, 1, 2, 4, 5, 6], "out[0] does not depend on x[3], x[7], …, every fourth one; it should."),
+        ([0, 2, 4, 6], "out[0] does not depend on x[1], x[3], …, every second one; it should."),
+        ([0, 1, 2, 3, 4, 5, 6], ""),  # the last one alone
+    ],
+)
+def test_every_so_many_inputs_that_are_left_out(used, told):
+    def summed(grid, block, out, x):
+        out[0] = x.sum()
+
+    def mine(arguments):
+        arguments[0][0] = arguments[1][used].sum()
+        return SimpleNamespace(problems=[])
+
+    model = SimpleNamespace(function=lambda end: summed, seconds=1.0)
+    arguments = [np.full(1, np.nan, np.float32), np.arange(1, 9, dtype=np.float32)]
+    experiment = Experiment(("out", "x"), (1, 1), arguments, mine, model)
+    reaches = [(1, (used[0], used[1], used[-1]), (0, 4, 7))]
+    assert dependence._left_out(experiment, reaches, (0, 0)) == told

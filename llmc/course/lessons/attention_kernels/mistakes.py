@@ -6,8 +6,8 @@ import numpy as np
 
 from llmc.course.lessons.attention_kernels.places import LEAK, NAIVE, ONLINE, SPLIT
 from llmc.course.lessons.attention_kernels.references import merged, probabilities
+from llmc.course.lessons.reductions.trees import ANEW
 
-ANEW = "does each turn add to a sum that is begun before the loop?"
 MASK = -1e4  # a finite one
 LEAKS = "with a mask such as -10,000, which leaks where all scores of a query are lower: take -3.4e38"
 NO_MASK = "of a query that sees all T keys: query t sees the keys 0 to t"

@@ -156,6 +156,7 @@ def gelu_mistakes(d, x, out, after) -> dict:
     """Known wrong gelu_out and d; and what the two, out and after as the kernel wrote them, show."""
     right = gelu_again(d, x)
     with np.errstate(all="ignore"):
+        # one half of the slope alone is told below, in the words of this lesson
         known = {said: wrong for said, wrong in gelu.backward_mistakes(d, x).items() if "half of the" not in said}
         wrong = {"out": relocated(gelu.forward_mistakes(x), GELU), "d": relocated(known, GELU)}
         wrong["d"] |= {

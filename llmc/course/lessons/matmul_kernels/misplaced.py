@@ -31,17 +31,19 @@ def behind_the_end(a, b, slices) -> dict:
     }
 
 
-def first_slice_of_one(a, b, slices) -> dict:
-    """Products (M, N) of a (M, K) and b (N, K) in which one of them stays at its first slice."""
+def first_slice_of_one(a, b, slices, buffers=False) -> dict:
+    """Products (M, N) of a (M, K) and b (N, K) in which one of them stays at its first slice.
+
+    buffers: has each of them two, which are exchanged after each slice?
+    """
     K = a.shape[1]
     k = np.arange(-(-K // slices) * slices)
     wide_a, wide_b = (np.pad(m, ((0, 0), (0, len(k) - K))) for m in (a, b))
     first = k % slices
+    asked = "is k0 missing where {0} is read" + ", or are the buffers of {0} not exchanged" * buffers
     return {
-        "the product with the first slice of a in all of them: is k0 missing where a is read?": wide_a[:, first]
-        @ wide_b.T,
-        "the product with the first slice of b in all of them: is k0 missing where b is read?": wide_a
-        @ wide_b[:, first].T,
+        f"the product with the first slice of a in all of them: {asked.format('a')}?": wide_a[:, first] @ wide_b.T,
+        f"the product with the first slice of b in all of them: {asked.format('b')}?": wide_a @ wide_b[:, first].T,
     }
 
 

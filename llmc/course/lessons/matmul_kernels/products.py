@@ -56,7 +56,8 @@ def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", l
     if K % slices:
         found |= {words: (array, look) for words, array in misplaced.behind_the_end(a64, b64, slices).items()}
     if K > slices:
-        found |= {words: (array, look) for words, array in misplaced.first_slice_of_one(a64, b64, slices).items()}
+        stays = misplaced.first_slice_of_one(a64, b64, slices, look == BACKGROUND)
+        found |= {words: (array, look) for words, array in stays.items()}
         often = -(-K // slices) - np.arange(K) // slices  # (K,) slices from that of k on, its own among them
         found["the totals so far added after every slice: add to result once, behind the loop over k0"] = (
             (a64 * often) @ b64.T,

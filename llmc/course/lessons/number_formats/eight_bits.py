@@ -162,6 +162,7 @@ def of_another_largest(function, scale, x) -> str | None:
 
 
 def returned_scale(result) -> float | None:
+    """The scale of what the learner's function returned, (codes, scale), if that is a positive number; else None."""
     pair = isinstance(result, tuple | list) and len(result) == 2
     scale = result[1] if pair else None
     right = isinstance(scale, float | int | np.floating) and np.isfinite(scale) and scale > 0
