@@ -661,6 +661,40 @@ def fast_is_no_faster(out, x, w, b):
         out[:, o] = (wide * w[o]).sum(axis=1) + b[o]
 
 
+@numba.njit
+def _in_order(row, weights):
+    total = np.float32(0)
+    for i in range(row.size):
+        total += row[i] * weights[i]
+    return total
+
+
+@numba.njit
+def _one_by_one(out, x, w, b):
+    for n in range(x.shape[0]):
+        for o in range(w.shape[0]):
+            out[n, o] = _in_order(x[n], w[o]) + b[o]
+
+
+@wrong("fast_matmul_forward", says="With `@numba.njit(fastmath=True)` for `_one_by_one` and `_in_order` it is")
+def fast_in_the_order_of_the_sum(out, x, w, b):
+    _one_by_one(out, x, w, b)
+
+
+@numba.njit(fastmath=True)
+def _column_by_column(out, x, w, b):
+    out[:] = b
+    for i in range(x.shape[1]):
+        for o in range(w.shape[0]):
+            for n in range(x.shape[0]):
+                out[n, o] += x[n, i] * w[o, i]
+
+
+@wrong("fast_matmul_forward", says="Look first at how often each number is fetched: it can serve several sums (hint 3).")
+def fast_through_memory(out, x, w, b):
+    _column_by_column(out, x, w, b)
+
+
 # ------------------------------------------------------------------- slips that a single call or one name would hide
 
 multiply = np.matmul

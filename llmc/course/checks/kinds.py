@@ -55,7 +55,7 @@ def _shape_sentence(name, got, expected):
         squeezed = [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]
         if squeezed:
             lost = "is missing" if got.ndim < expected.ndim else "is left over or out of place"
-            return f"{sentence} An axis of length 1 {lost}: reshape it back."
+            return f"{sentence} An axis of length 1 {lost}."
         in_order = sorted(got.shape) == sorted(expected.shape)
         return f"{sentence} {_other_order(got.shape, expected.shape) if in_order else _as_many(got, expected)}"
     lead = got.ndim - expected.ndim

@@ -35,11 +35,23 @@ def rebound(function, replay, buffer, adds, target=None) -> str | None:
     line = next(_assignments(tree, name), None) if name else None
     if line is None:
         return (_view_lost(tree, name) if name else None) or lost_in_a_loop(tree, given, buffer.ndim, in_a_list)
-    new = f"{quoted(line)} gives the name `{name}` to another array and leaves the caller's array alone"
+    new = f"{_new_name(line, name)} and leaves the caller's array alone"
     if target is not None and _right_without(line, function, replay, buffer, target):
         return f"{new}. Without this line, your function writes into that one, and what it writes is right."
     instead = f"{name} += …" if adds else f"{name}[...] = …"
     return f"{new}: write into that one, with `{instead}`."
+
+
+def given_away(function, k) -> str:
+    """The line that gives the name of the learner's argument k to another array, and that it does; "" without one."""
+    tree = _tree(function) if function else None
+    names = [argument.arg for argument in tree.body[0].args.args] if tree else []
+    line = next(_assignments(tree, names[k]), None) if k < len(names) else None
+    return _new_name(line, names[k]) if line else ""
+
+
+def _new_name(line, name) -> str:
+    return f"{quoted(line)} gives the name `{name}` to another array"
 
 
 def _right_without(line, function, replay, buffer, target) -> bool:

@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from llmc.course.checks import evidence
+from llmc.course.checks.compiled import in_any_order, kernels_of
 from llmc.course.checks.costly import first_wide, where_the_time_goes
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.checks.held import held_bytes, said_of_held
@@ -55,13 +56,14 @@ def race(*functions, rounds=9, seconds=1.2, clock=perf_counter):
     return [median(taken) for taken in times]
 
 
-def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean=None) -> Speed:
+def faster(c, given, yours, times, *, look, compiled=None, limit=None, of=None, scale=1.0, lean=None) -> Speed:
     """Raise WrongAnswer unless `yours` is `times` as fast as `given`, both functions of nothing; else say how fast.
 
     c: the check. given: runs in one thread. times: below 1, `yours` may be slower. look: what to look at first when it
-    is too slow. limit: a function that takes turns with both; the message says which share of its speed was reached,
-    taking `scale` times its seconds, and calls it `of`. lean: bytes; an answer whose temporary arrays take no more
-    passes if it keeps up with the given function. BLAS gets one thread: on a busy machine several wait for each other.
+    is too slow; compiled: the same for an answer that Numba compiles. limit: a function that takes turns with both; the
+    message says which share of its speed was reached, taking `scale` times its seconds, and calls it `of`. lean: bytes;
+    an answer whose temporary arrays take no more passes if it keeps up with the given function. BLAS gets one thread:
+    on a busy machine several wait for each other.
     """
     from threadpoolctl import threadpool_limits  # here, because importing llmc.course needs NumPy alone
 
@@ -83,7 +85,10 @@ def faster(c, given, yours, times, *, look, limit=None, of=None, scale=1.0, lean
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
         turns = _many_lines(given, yours, speed) if times >= 1 else None
         lean_too = _lean_would_do(memory, lean) if bar >= times else ""
-        advice = _with_cost(small) if bar < times else turns or _with_cost(_narrower(look, lean))
+        loops = in_any_order(evidence.learners_function(), yours) if turns is None else None
+        if compiled and any(kernels_of(evidence.learners_function())):
+            look = compiled
+        advice = loops or (_with_cost(small) if bar < times else turns or _with_cost(_narrower(look, lean)))
         raise WrongAnswer(f"right, but it is {described}; {goal}. {lean_too}{advice}")
     return speed
 

@@ -210,9 +210,17 @@ def _of_another_size(d, tokens, offer) -> str:
     if not others:
         return ""
     (other,) = others
-    index = " (is it an index, which counts from 0?)" if other == d + 1 else ""
-    best_is = ", the best one" * (other == best(offer)[1])
-    return f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them{index}"
+    right = best(offer)[1]
+    best_is = ", the best one" * (other == right)
+    told = f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them"
+    if other != d + 1:
+        return told
+    # lists over the depths begin with d = 1: one of the two is an index, or was looked up as one
+    return told + (
+        " (is it an index, which counts from 0?)"
+        if other == right
+        else ": entry d of a list that begins with d = 1 is that of d + 1" * (d == right)
+    )
 
 
 def telling(rng, dollars) -> Offer:

@@ -4,14 +4,13 @@ A learner's function may be a Numba kernel, call some, or be plain NumPy, and th
 """
 
 import ast
-import functools
 import re
 from time import perf_counter, process_time, thread_time
-from types import FunctionType
 
 import numpy as np
 from numba import get_num_threads
 
+from llmc.course.checks.compiled import kernels_of
 from llmc.course.checks.no_race import RACE
 from llmc.course.checks.text import tree_of
 from llmc.course.own_names import among_learners_names, learners_names
@@ -112,28 +111,12 @@ def _share_of_this_thread(run, times=5) -> float:
 
 def compiled(function) -> bool:
     """Is this function a kernel, or does it call one?"""
-    return any(True for _ in _kernels_of(function))
-
-
-def _kernels_of(function):
-    """The compiled kernels that this function is, or calls by a name."""
-    seen, todo = set(), [function]
-    while todo:
-        function = todo.pop()
-        plain = getattr(function, "py_func", function)
-        if isinstance(plain, functools.partial):
-            todo += [plain.func, *plain.args]
-        elif isinstance(plain, FunctionType) and plain not in seen:
-            seen.add(plain)
-            if plain is not function:
-                yield function
-            todo += [plain.__globals__[name] for name in plain.__code__.co_names if name in plain.__globals__]
-            todo += [cell.cell_contents for cell in plain.__closure__ or ()]
+    return any(True for _ in kernels_of(function))
 
 
 def nan_lost(function) -> str:
     """What to say of a NaN that went into a function and did not come out."""
-    found = [function, *_kernels_of(function)]
+    found = [function, *kernels_of(function)]
     texts = " ".join(ast.unparse(tree) for tree in map(tree_of, found) if tree)
     why, named = "", OF_NAN.search(texts)
     if any(getattr(kernel, "targetoptions", {}).get("fastmath") for kernel in found):
@@ -149,7 +132,7 @@ def float64_operations(function) -> int:
     """Count the float64 operations in the compiled kernels that this function is, or calls, for float32 arrays."""
     return sum(
         len(ARITHMETIC.findall(kernel.inspect_llvm(signature)))
-        for kernel in _kernels_of(function)
+        for kernel in kernels_of(function)
         for signature in kernel.signatures
         if "array(float32" in str(signature).lower()
     )

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks import evidence
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.rebound import given_away
 from llmc.course.lessons.many_gpus.places import HANG, QUIET, ZERO
 
 
@@ -246,7 +248,7 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     right = (before * factor).astype(np.float32)  # (k,)
     with np.errstate(all="ignore"):
         wrongs = {
-            "the gradient as it was, though the norm is above `most`: write into it, as `shard *= …` does": before,
+            f"the gradient as it was, though the norm is above `most`: {_how_it_stays()}": before,
             "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long": (
                 before * (most / total) if total else before
             ),
@@ -269,6 +271,12 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     known = {words: (wrong, QUIET) for words, wrong in wrongs.items()}
     largest = float(np.abs(right).max(initial=0.0))
     compare(f"the shard of rank {rank}", shard, right, 1e-5, 1e-6 * largest, known=known, look=QUIET)
+
+
+def _how_it_stays() -> str:
+    """Why the caller's shard is not scaled: another array has got its name, or nothing is written into it."""
+    line = given_away(evidence.learners_function(), 0)
+    return f"{line} and leaves the caller's array alone" if line else "write into it, as `shard *= …` does"
 
 
 def _decided_by_others(before, most, total) -> dict:
