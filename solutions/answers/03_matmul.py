@@ -690,7 +690,9 @@ def _column_by_column(out, x, w, b):
                 out[n, o] += x[n, i] * w[o, i]
 
 
-@wrong("fast_matmul_forward", says="Look first at how often each number is fetched: it can serve several sums (hint 3).")
+@wrong(
+    "fast_matmul_forward", says="Look first at how often each number is fetched: it can serve several sums (hint 3)."
+)
 def fast_through_memory(out, x, w, b):
     _column_by_column(out, x, w, b)
 

@@ -33,7 +33,10 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     if found.ours and found.yours:
         meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
         if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same
-            return [*first, f"The mistake is in one place, and all else is right: {meets}."]
+            theirs = found.yours.removeprefix("without ")
+            where = f"The mistake is in {theirs}{_in_its_place(theirs)}, and all else is right"
+            ours = f"without it, your function gives what our solution gives {found.ours}"
+            return [*first, f"{where}: {ours}."]
         return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *causes.glossary(found.ours)]
     if found.yours:
         return [*first, cured(name, found)]

@@ -78,7 +78,7 @@ def lone_letters(tree):
 
 
 def lines_that_make(function, piece) -> list[str]:
-    """ "`s += np.exp(z)`": lines of the function that write the names which `piece`, words, quotes.
+    """ "`s += np.exp(z)`": lines of the function that write the names which `piece`, words, quotes, or call something with them.
 
     Of a name that is written more than once, those that do more than begin it.
     """
@@ -96,6 +96,10 @@ def lines_that_make(function, piece) -> list[str]:
             for name in {root_name(part) for target in targets for part in getattr(target, "elts", [target])}:
                 if name in names and not sizes:
                     found.setdefault(name, []).append(line)
+        elif isinstance(line, ast.Expr) and isinstance(line.value, ast.Call) and is_elsewhere:
+            given = [*line.value.args, *(keyword.value for keyword in line.value.keywords)]  # it may write into them
+            for name in {n.id for n in given if isinstance(n, ast.Name)} & names:
+                found.setdefault(name, []).append(line)
     said = []
     for name, lines in found.items():
         goes_on = [line for line in lines if isinstance(line, ast.AugAssign) or name in names_in(line.value)]

@@ -29,7 +29,8 @@ def uninitialised(found) -> str:
         starts = "Shared memory starts with whatever was there before"
         if _is_empty(found.raw):
             return f"{starts}, and no thread writes anything to it in this launch: put there what is read here."
-        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or _only_where(found)
+        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or _first_ones(found)
+        why = why or _only_where(found)
         why = why or " Or does the index go too far?"
         return (
             f"{starts}: fill every element that will be read, with a neutral value (0 for a sum) where there is no "
@@ -69,6 +70,9 @@ def _later(found) -> str:
 def _gone(found) -> str:
     """A question if threads may have left before they wrote anything; "" if each has written something."""
     left, writes = [each for each in exits(found.raw.code, found.line) if each[1] != "continue"], _writes(found)
+    _, stores = _stores(found)
+    if stores:  # who leaves behind all of them has written
+        left = [each for each in left if each[0] < max(stores)]
     if not left or writes is not None and len(np.unique(writes["thread"])) == prod(found.raw.block):
         return ""
     return " Do threads leave by the `{1}` on line {0} before they have written theirs?".format(*left[0])
@@ -90,22 +94,38 @@ def _beginning(found) -> str:
     )
 
 
+def _first_ones(found) -> str:
+    """The same for shared memory of a size that the launch chooses: are just the elements in front of it written?"""
+    writes, at = _writes(found), found.problem.offset
+    if writes is None or found.raw.shared_arrays or not at or at % found.problem.size:
+        return ""
+    ends = np.unique(writes["offset"] + writes["size"])
+    if not len(writes) or ends[-1] != at or not np.array_equal(np.unique(writes["offset"])[1:], ends[:-1]):
+        return ""
+    many = at // found.problem.size
+    return f" So far the first {many} are written, and none behind them: are too few written, or too many read?"
+
+
 def _only_where(found) -> str:
     """A sentence if all lines that give the array its first numbers stand in conditions; else ""."""
-    code, problem = found.raw.code, found.problem
-    text = statements(code)
-    read = text.splitlines()[found.line - 1] if found.line else ""
-    names = {name for name in re.findall(r"(\w+)\s*\[", read) if re.search(rf"__shared__[^;]*\b{name}\s*\[", text)}
-    name = problem.array or (names.pop() if len(names) == 1 else "")
-    if not name or not found.line:
-        return ""
-    here, at = function_around(text.splitlines(), found.line)
-    before = found.line - here.count("\n", 0, at) - 1  # lines in front of that function
-    writes = [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
+    (name, writes), text = _stores(found), statements(found.raw.code)
     told = [_condition(text, line, found.line) for line in writes]
     if not told or not all(told):
         return ""
     return f" Line {writes[0]} writes {name} only where `{told[0]}`."
+
+
+def _stores(found) -> tuple[str, list[int]]:
+    """The shared array that is read, and the lines of the same function that write it with `=`; ("", []) if unknown."""
+    text = statements(found.raw.code)
+    read = text.splitlines()[found.line - 1] if found.line else ""
+    names = {name for name in re.findall(r"(\w+)\s*\[", read) if re.search(rf"__shared__[^;]*\b{name}\s*\[", text)}
+    name = found.problem.array or (names.pop() if len(names) == 1 else "")
+    if not name or not found.line:
+        return "", []
+    here, at = function_around(text.splitlines(), found.line)
+    before = found.line - here.count("\n", 0, at) - 1  # lines in front of that function
+    return name, [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
 
 
 def _condition(text, line, other) -> str:
