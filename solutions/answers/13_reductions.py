@@ -1314,3 +1314,29 @@ def tree_whose_second_stage_has_a_lane_for_each_warp(code):
 """
     shuffles = "for (int gap = 16; gap > 0; gap /= 2) v += __shfl_down_sync(0xffffffff, v, gap);"
     return f"__device__ float add_lanes(float v)\n{{\n    {shuffles}\n    return v;\n}}\n{holes(code, body)}"
+
+
+@wrong("tree_sum", says="So far the first 4 are written, and none behind them: are too few written, or too many read?")
+def tree_sum_of_eight_warps(code):
+    return """
+__device__ float warp_total(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
+    return v;
+}
+extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
+{
+    extern __shared__ float partial[];
+    int t = threadIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    x += (size_t)blockIdx.x * C;
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) sum += x[c];
+    sum = warp_total(sum);
+    if (lane == 0) partial[warp] = sum;
+    __syncthreads();
+    if (warp > 0) return;
+    sum = lane < 8 ? partial[lane] : 0.0f;
+    sum = warp_total(sum);
+    if (lane == 0) out[blockIdx.x] = sum;
+}
+"""

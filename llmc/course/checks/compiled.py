@@ -49,8 +49,8 @@ def in_any_order(function, call) -> str | None:
         return None
     whose = " and ".join(f"`{kernel.py_func.__name__}`" for kernel in strict.values())
     return (
-        f"With `@numba.njit(fastmath=True)` for {whose} it is {gained:.2g} times as fast: without it, the compiler keeps "
-        "the order of the additions, and cannot do several at once."
+        f"With `@numba.njit(fastmath=True)` for {whose} it is {gained:.2g} times as fast: without it, the compiler "
+        "keeps the order of the additions, and cannot do several at once."
     )
 
 

@@ -78,7 +78,7 @@ def lone_letters(tree):
 
 
 def lines_that_make(function, piece) -> list[str]:
-    """ "`s += np.exp(z)`": lines of the function that write the names which `piece`, words, quotes, or call something with them.
+    """ "`s += np.exp(z)`": lines of the function that write the names quoted in `piece`, or call something with them.
 
     Of a name that is written more than once, those that do more than begin it.
     """

@@ -344,7 +344,7 @@ def _what_was_counted(pieces, buckets, others) -> str:
         return "In every case one piece is in no bucket, the last.\n"
     if others.always(lambda some, counts: sum(counts) < len(some)):
         return (
-            "Pieces at the end are missing in other cases, too: is the last bucket, which is being filled when the loop "
-            "ends, put into the list, too?\n"
+            "Pieces at the end are missing in other cases, too: is the last bucket, which is being filled when the "
+            "loop ends, put into the list, too?\n"
         )
     return ""
