@@ -1,10 +1,12 @@
 """Why lanes meet in one bank of shared memory: how far apart their numbers lie, from the accesses of one warp."""
 
 import math
+import re
 
 import numpy as np
 
 from llmc.course.kernel_checks.given import behind
+from llmc.cuda.emulator.compiling.text import statements
 
 BANKS, EIGHT = 32, 8
 
@@ -34,10 +36,17 @@ def conflict(report) -> str:
     if others:  # so it is no row of an array
         apart = ", ".join(map(str, others[:3])) + ", …" * (len(others) > 3)
         mend = f"At other turns they are {apart} apart. Let neighbouring lanes take neighbouring numbers at every turn."
+    elif _sized_by_the_launch(report.raw.code):  # which may have no room for longer rows
+        mend = f"Let neighbouring lanes take neighbouring numbers (or rows be {stride + 1} long, if there is room)."
     else:
         odd = f"With an odd distance, {stride + 1}, they fall into all {BANKS}"
         mend = f"{odd}: if it is the length of a row of the array, let the row be that long."
     return f"{told}: they fall into {into}. {mend}"
+
+
+def _sized_by_the_launch(code) -> bool:
+    """Does the launch choose the size of the shared memory?"""
+    return bool(re.search(r"\bextern\s+__shared__", statements(code)))
 
 
 def _stride(places) -> int:

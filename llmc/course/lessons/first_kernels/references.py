@@ -93,6 +93,7 @@ FORMULAS = {
 }
 MORE = [((columns, rows), (32, 4)) for columns in (96, 97) for rows in (64, 65)]  # a remainder in none, one, both
 MORE += [((128, 68), (32, 4)), ((80, 66), (32, 4)), ((127, 67), (32, 4))]  # other multiples, halves, a rest of most
+MORE += [((75, 130), (2, 64)), ((130, 75), (64, 2))]  # blocks whose numbers differ the other way, and more
 
 
 def _made_by(formulas, got, sizes, block) -> str:
