@@ -3,11 +3,11 @@
 import re
 
 from llmc.cuda.emulator.compiling.text import line_at, statements
-from llmc.cuda.emulator.findings.values import function_around
+from llmc.cuda.emulator.findings.values import function_around, value
 
 DECLARED = (
     r"\b(?:float[24]?|double|int|unsigned|half|__half|__nv_bfloat16)\s+(?:[^;(){{}}]*?[,\s])?\(?\s*&?\s*\b{}\s*\)?"
-    r"((?:\s*\[\s*\d+\s*\])+)"
+    r"((?:\s*\[[\s\d*+()-]+\])+)"
 )
 INDEXED = re.compile(r"\b(\w+)((?:\s*\[[^\[\]]*\])+)")
 OR_SMALL = ", or is the array too small"
@@ -30,7 +30,7 @@ def too_large(found, index, length) -> str:
         sizes = "".join(declared[1].split())
         line = line_at(code, max(0, start) + declared.start(1))
         for place, size in zip(INDEX.findall(places), INDEX.findall(sizes)):
-            if int(size) == length and line != found.line and not place.strip().isdigit():
+            if value(size, {}) == length and line != found.line and not place.strip().isdigit():
                 said.setdefault(" ".join(place.split()), f"line {line} declares {name}{sizes}")
     if len(said) != 1:
         return ""
