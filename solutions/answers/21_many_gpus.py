@@ -534,7 +534,26 @@ def clip_without_a_root(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="as it was, though the norm is above `most`: write into it, as `shard *= …` does.\n→")
+@wrong("global_clip", says="equals the squares relative to this rank's largest number: the sums of several ranks then")
+def clip_with_sums_relative_to_their_largest(shard, most, ranks):
+    largest = float(np.abs(shard).max(initial=0.0)) or 1.0
+    relative = (shard / largest).astype(np.float64)
+    norm = largest * np.sqrt(ranks.all_reduce((relative**2).sum()))
+    if norm > most:
+        shard *= most / norm
+    return norm
+
+
+@wrong("global_clip", says="`shard = shard.astype(np.float64)` gives the name `shard` to another array and leaves the")
+def clip_of_a_copy_by_the_same_name(shard, most, ranks):
+    shard = shard.astype(np.float64)
+    norm = np.sqrt(ranks.all_reduce(np.einsum("i,i->", shard, shard)))
+    if norm > most:
+        shard *= most / norm
+    return norm
+
+
+@wrong("global_clip", says="gives the name `shard` to another array and leaves the caller's array alone.")
 def clip_into_a_new_array(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:

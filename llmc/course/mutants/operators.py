@@ -107,9 +107,12 @@ def logic(place):
     node = place.node
     other = with_fields(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
     yield 2, f"with {quoted(other)} in place of {quoted(node)}", other
+    numbers = isinstance(node.op, ast.Or) and isinstance(node.values[-1], ast.Constant)  # `largest or 1.0`
     for k, value in enumerate(node.values):
         rest = node.values[:k] + node.values[k + 1 :]
-        yield 1, f"without the condition {quoted(value)}", with_fields(node, values=rest) if len(rest) > 1 else rest[0]
+        left = with_fields(node, values=rest) if len(rest) > 1 else rest[0]
+        alone = f"with {quoted(left)} in place of {quoted(node)}"
+        yield 1, alone if numbers else f"without the condition {quoted(value)}", left
 
 
 def choice(place):
