@@ -252,9 +252,6 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     with np.errstate(all="ignore"):
         wrongs = {
             f"the gradient as it was, though the norm is above `most`: {_how_it_stays()}": before,
-            "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long": (
-                before * (most / total) if total else before
-            ),
             "the gradient scaled by this rank's own norm: then each rank has another factor": (
                 before * min(1.0, most / own) if own else before
             ),
@@ -283,17 +280,23 @@ def _how_it_stays() -> str:
 
 
 def _decided_by_others(before, most, total) -> dict:
-    """{words: the shard (k,)} scaled by the right factor, but where another number than the norm is above most."""
-    own = squares(before)
+    """{words: the shard (k,)} scaled by the right factor, but where another number than the norm is above most.
+
+    A mistake is left out where another one gives the same: the check comes to a case that tells them apart first.
+    """
+    own, scaled = squares(before), before * (most / total) if total else before
     numbers = {
         "this rank's own norm": own**0.5,
         "this rank's own sum of squares": own,
-        "the squared norm": total**2,
         "the largest of this rank's numbers": float(np.abs(before).max(initial=0.0)),
     }
-    return {
+    if own <= most:
+        numbers["the squared norm"] = total**2
+    below = "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long"
+    always = {below: scaled} if total**2 <= most else {}
+    return always | {
         f"the gradient scaled where {what} is above `most`: the norm of the whole gradient decides": (
-            before * (most / total) if number > most and total else before
+            scaled if number > most else before
         )
         for what, number in numbers.items()
     }

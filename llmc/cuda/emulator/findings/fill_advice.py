@@ -29,8 +29,13 @@ def uninitialised(found) -> str:
         starts = "Shared memory starts with whatever was there before"
         if _is_empty(found.raw):
             return f"{starts}, and no thread writes anything to it in this launch: put there what is read here."
-        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or _first_ones(found)
-        why = why or _only_where(found)
+        why = (
+            _padding(found)
+            or _later(found)
+            or _gone(found)
+            or _beginning(found)
+            or _first_ones(found) + _only_where(found)
+        )
         why = why or " Or does the index go too far?"
         return (
             f"{starts}: fill every element that will be read, with a neutral value (0 for a sum) where there is no "
