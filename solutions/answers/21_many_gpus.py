@@ -534,7 +534,7 @@ def clip_without_a_root(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="equals the squares relative to this rank's largest number: the sums of several ranks then")
+@wrong("global_clip", says="equals the squares relative to this rank's largest number: sums of several ranks then")
 def clip_with_sums_relative_to_their_largest(shard, most, ranks):
     largest = float(np.abs(shard).max(initial=0.0)) or 1.0
     relative = (shard / largest).astype(np.float64)

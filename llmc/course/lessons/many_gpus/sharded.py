@@ -210,7 +210,7 @@ def explain_asked(asked, shard, rank):
             "the sum of their sizes: square them": np.abs(wide).sum(),
             "the mean of the squares: shards differ in length, so add up": own / max(1, shard.size),
             "the largest of the numbers: add up their squares": np.abs(wide).max(initial=0.0),
-            "the squares relative to this rank's largest number: the sums of several ranks then have nothing in common": (
+            "the squares relative to this rank's largest number: sums of several ranks then have nothing in common": (
                 own / (np.abs(wide).max(initial=0.0) or 1.0) ** 2
             ),
             "the squares in float32, where they overflow or vanish: convert the shard to float64 first": narrow,

@@ -91,8 +91,8 @@ def bounds(found) -> str:
     if said := numbers and too_large(found, *map(int, numbers.groups())):
         return said
     return (
-        "The last index of an array of n elements is n - 1: is the array large enough, and are the bound of the loop and "
-        f"the order of the indices right?{_values(found)}"
+        "The last index of an array of n elements is n - 1: is the array large enough, and are the bound of the loop "
+        f"and the order of the indices right?{_values(found)}"
     )
 
 
