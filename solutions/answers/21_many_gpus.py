@@ -993,7 +993,7 @@ def buckets_by_their_ends(pieces, cluster):
     return best
 
 
-@wrong("ring_all_reduce", says="np.array_split cuts them into")
+@wrong("ring_all_reduce", says="np.array_split cuts ")
 def ring_with_pieces_rounded_up(array, link):
     N, r, n = link.world, link.rank, len(array)
     size = -(-n // N)

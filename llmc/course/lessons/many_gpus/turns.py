@@ -41,9 +41,19 @@ def watching(sent, arrays, rank):
         yield
     except NotImplementedError:
         raise
-    except Exception:
+    except Exception as error:
         explain_messages(sent, arrays, rank)
+        if isinstance(error, ValueError) and sent and len(sent) <= 2 * (len(arrays) - 1):  # shapes that do not fit
+            error.add_note(f"    {_of_what_came(len(sent) - 1, arrays, rank)}")
         raise
+
+
+def _of_what_came(t, arrays, rank) -> str:
+    """Which chunk the t-th exchange has brought, and how long the chunks are."""
+    world, adds, turn = len(arrays), t < len(arrays) - 1, t % (len(arrays) - 1)
+    cut = [chunk.size for chunk in np.array_split(arrays[rank], world)]
+    k = (rank - turn - adds) % world
+    return f"chunk {k} has come, with {cut[k]} numbers: np.array_split cuts {sum(cut)} numbers into {cut}"
 
 
 def explain_messages(sent, arrays, rank):
