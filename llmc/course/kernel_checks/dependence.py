@@ -40,7 +40,7 @@ def _compared(experiment, report, k, element) -> list[str]:
         values = experiment.arguments[source].reshape(-1)
         grown = values + FACTOR * (np.std(values) + 1) * (1 + np.arange(values.size) % 7 / 7)
         mine = _reach(_affects(experiment, experiment.mine, source, grown, k, element, 0.0), values.size)
-        ours = _reach(_affects(experiment, experiment.ours, source, grown, k, element, LEAST), values.size)
+        ours = _should(experiment, source, grown, k, element)
         mine = ours if _hidden(experiment, source, mine, ours, k, element) else mine
         mine = ours if ours and not mine and _made_otherwise(experiment, source, grown) else mine
         ours = _with_hidden_by_0(experiment, source, grown, mine, ours, (k, element))
@@ -70,6 +70,20 @@ def _compared(experiment, report, k, element) -> list[str]:
     elif not single:
         lines += _foreign(experiment, report, differ)
     return lines
+
+
+def _should(experiment, source, grown, k, element) -> tuple:
+    """What our number depends on; where nothing that grows a little matters, what does once it changes much more.
+
+    In a flat part of a curve, as of GELU's derivative above 3, a small change makes none.
+    """
+    values = experiment.arguments[source].reshape(-1)
+    much = [values + factor * (np.abs(values).max(initial=0.0) + 1) for factor in HIDDEN]
+    for changed in [grown, *much]:
+        found = _reach(_affects(experiment, experiment.ours, source, changed, k, element, LEAST), values.size)
+        if found:
+            return found
+    return ()
 
 
 def _hidden(experiment, source, mine, ours, k, element) -> bool:
