@@ -1416,3 +1416,23 @@ def lean_of_the_keys_of_its_own_block(qkv, NH):
         s = q[:, :, rows] @ k[:, :, rows].swapaxes(-1, -2) * np.float32(q.shape[-1] ** -0.5)
         out[:, :, rows] = _softmax(np.where(_seen(s.shape[-1]), s, np.float32(-np.inf))) @ v[:, :, rows]
     return _merge(out)
+
+
+@wrong("attention_backward", says="with `0` alone in place of `max(0, i - 15)`")
+def backward_of_the_last_16_keys(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    dqkv = np.zeros_like(qkv)
+    for b in range(B):
+        for h in range(NH):
+            Q, K, V = (slice(n * C + h * hs, n * C + (h + 1) * hs) for n in range(3))
+            do, p = dout[b, :, h * hs : (h + 1) * hs], probabilities[b, h]
+            for i in range(T):
+                first = max(0, i - 15)
+                seen, shares = slice(first, i + 1), p[i, first : i + 1]
+                dqkv[b, seen, V] += shares[:, None] * do[i]
+                dp = qkv[b, seen, V] @ do[i]
+                ds = shares * (dp - shares @ dp) / math.sqrt(hs)
+                dqkv[b, i, Q] += ds @ qkv[b, seen, K]
+                dqkv[b, seen, K] += ds[:, None] * qkv[b, i, Q]
+    return dqkv
