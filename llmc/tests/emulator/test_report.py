@@ -286,3 +286,27 @@ extern "C" __global__ void sums(float* out, const float* x) {
     report = inspect(RawKernel(code, "sums"), (3,), (64,), (out, x))
     assert report.ok and (out == 32).all()
     assert (report.barriers, report.shuffles) == (3, 3 * 2 * 5 + 3)
+
+
+@pytest.mark.parametrize(
+    ("T", "read"),
+    [
+        ("float", "s[t]"),
+        ("double", "s[t]"),
+        ("float4", "s[t].w"),
+        ("float4", "(v = s[t]).w"),
+        ("double4", "(v = s[t]).w"),
+    ],
+)
+def test_an_access_of_several_words_counts_once(T, read):
+    code = f"""extern "C" __global__ void f(float* out, const {T}* x) {{
+    __shared__ {T} s[24];
+    int t = threadIdx.x;
+    {T} v = x[t];
+    if (t < 12) s[t] = v;
+    __syncthreads();
+    if (t > 1) out[t] = (float){read};
+}}"""
+    x, out = np.ones(24 * 4, "f8" if "double" in T else "f4"), np.zeros(24, np.float32)
+    (found,) = inspect(RawKernel(code, "f"), (1,), (24,), (out, x)).problems
+    assert (found.kind, found.count) == ("uninitialised", 12)

@@ -1,12 +1,13 @@
 """Lesson 22, the exercise about logs: which run has which broken setting, and what is wrong with the answers."""
 
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
-from llmc.course.lessons.train_gpt2.conditions import told
+from llmc.course.lessons.train_gpt2.conditions import ASK_FIRST, told
 from llmc.course.lessons.train_gpt2.logs import BROKEN, FILE, SETTINGS, as_log
 from llmc.course.lessons.train_gpt2.places import LOGS, SICK
 
@@ -53,8 +54,7 @@ def explain(tried, function):
     wrong = [(run, answer) for run, answer in tried if answer != run.setting]
     if not wrong:
         return
-    run, answer = wrong[0]
-    shown = told(function, (run.log, healthy()), run.setting, {answer for _, answer in tried})
+    run, answer, shown = _shown(wrong, function, {answer for _, answer in tried})
     lines = [
         f"{_named(run)}, and your answer is {answer!r}.",
         *shown,
@@ -64,6 +64,13 @@ def explain(tried, function):
         "",
     ]
     raise WrongAnswer("\n".join([*lines, *_measured(run), *_others(wrong, len(tried))]), explained=bool(shown))
+
+
+def _shown(wrong, function, answers):
+    """(run, answer, sentences) of the wrong answer that is shown: the first, or one that two conditions compete for."""
+    with_words = ((run, answer, told(function, (run.log, healthy()), run.setting, answers)) for run, answer in wrong)
+    first = next(with_words)
+    return next((each for each in chain([first], with_words) if ASK_FIRST in " ".join(each[2])), first)
 
 
 def _named(run) -> str:

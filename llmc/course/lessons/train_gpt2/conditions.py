@@ -18,6 +18,7 @@ import numpy as np
 from llmc.course.checks.blame import FOREIGN, TESTS
 
 SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+ASK_FIRST = "ask that one first, or let the first one hold for less"
 LONGEST = 100  # characters of a condition that is quoted
 
 
@@ -65,7 +66,7 @@ def _said(given, wanted, lines, frame, right):
     if given and later and later[0].line > given.line:
         yield (
             f"For this log the condition of {given.quoted}, holds, and answers before the one that is right, "
-            f"{later[0].quoted}, is asked, which holds as well: ask that one first, or let the first one hold for less."
+            f"{later[0].quoted}, is asked, which holds as well: {ASK_FIRST}."
         )
     elif before:
         numbers = _numbers(before[0].test, frame)
@@ -95,7 +96,7 @@ def _of_pairs(function, frame, answer, right):
     if wanted[0] in held:
         yield (
             f"For this log the condition of {held[0].quoted}, holds, and comes before the one that is right, "
-            f"{wanted[0].quoted}, which holds as well: ask that one first, or let the first one hold for less."
+            f"{wanted[0].quoted}, which holds as well: {ASK_FIRST}."
         )
     else:
         yield from _said(None, wanted, [wanted[0].line], frame, right)

@@ -103,7 +103,7 @@ static Cells cells_of(const Region& r, const char* address, int size) {
     return {offset >> r.shift, (offset + size - 1) >> r.shift, bytes};
 }
 
-void ordinary_access(char* address, int size, bool write, bool vol, const char* pc) {
+void ordinary_access(char* address, int size, bool write, bool vol, const char* pc, bool again) {
     Worker* worker = llmc_worker;
     if (!worker || !worker->current) return;  // the host's side of the library
     Worker& w = *worker;
@@ -115,6 +115,7 @@ void ordinary_access(char* address, int size, bool write, bool vol, const char* 
     }
     Warp& warp = w.warps[w.current->warp];
     if (w.launch->measured) measure_access(w, *r, address, size, write, false, pc);
+    if (!again) w.accesses++;
     Here h{w, *w.current, warp, *r, address, size, vol, pc};
     if (vol && write && warp.dirty) new_segment(w, warp);  // what came before is published by this flag
     Cells cells = cells_of(*r, address, size);
@@ -140,6 +141,7 @@ void atomic_access(char* address, int size, Atomic what, const char* pc) {
     if (!r) return;
     Warp& warp = w.warps[w.current->warp];
     if (w.launch->measured) measure_access(w, *r, address, size, true, true, pc);
+    w.accesses++;
     Here h{w, *w.current, warp, *r, address, size, false, pc};
     Cells cells = cells_of(*r, address, size);
     Access last = r->cells[cells.first].write;  // what its thread had seen is seen here, and published again

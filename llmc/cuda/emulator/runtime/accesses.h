@@ -2,7 +2,8 @@
 #pragma once
 #include "state.h"
 
-void ordinary_access(char* address, int size, bool write, bool vol, const char* pc);
+// again: a further piece of the access before
+void ordinary_access(char* address, int size, bool write, bool vol, const char* pc, bool again = false);
 void require_alignment(Worker& w, const char* address, int size, const char* pc);  // of what is about to be read
 // The region that an access belongs to; null for memory that is not watched. A wrong access does not return.
 Region* admit(Worker& w, char* address, int size, bool write, const char* pc);

@@ -45,6 +45,7 @@ static void for_pieces(const Bulk& c, Action action) {
 
 template <class Action>
 static void cells_of_piece(Worker& w, Thread& t, Region& r, char* address, int bytes, const char* pc, Action action) {
+    w.accesses++;
     Here h{w, t, w.warps[t.warp], r, address, bytes, false, pc};
     for (size_t i = (address - r.data) >> r.shift; i <= size_t(address + bytes - 1 - r.data) >> r.shift; i++) action(h, i);
 }

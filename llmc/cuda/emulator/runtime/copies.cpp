@@ -34,7 +34,8 @@ static bool goes_over(const Worker& w, const Copy& c) {
 static void read_source(Worker& w, const Copy& c) {
     require_alignment(w, c.from, c.bytes ? c.room : 1, c.pc);
     unsigned word = c.bytes & -c.bytes;
-    for (unsigned done = 0; done < c.bytes; done += word) ordinary_access((char*)c.from + done, word, false, false, c.pc);
+    for (unsigned done = 0; done < c.bytes; done += word)
+        ordinary_access((char*)c.from + done, word, false, false, c.pc, done > 0);
 }
 
 static void move(const Copy& c) {

@@ -41,7 +41,7 @@ static void access_range(void* start, size_t size, bool write, const char* pc) {
     for (size_t done = 0; done < size;) {
         int step = 1;
         while (step < 8 && done + 2 * step <= size && !((uintptr_t)(p + done) & (2 * step - 1))) step *= 2;
-        ordinary_access(p + done, step, write, false, pc);
+        ordinary_access(p + done, step, write, false, pc, done > 0);
         done += step;
     }
 }

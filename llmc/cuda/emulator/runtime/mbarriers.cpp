@@ -32,6 +32,7 @@ static void check_initialised(Worker& w, MBarrier& barrier, const char* pc) {
     Here h{w, *w.current, w.warps[w.current->warp], *r, barrier.address, 8, false, pc};
     if (cell.write.segment != barrier.init.segment || cell.write.pc != barrier.init.pc)
         refuse_barrier(w, barrier.address, "written over", pc);
+    w.accesses++;
     read_cell(h, cell, 15);
     cell.read = Access{};
 }

@@ -22,24 +22,33 @@ Problem blank(Worker& w, int kind, const char* pc) {
     return p;
 }
 
-Problem* report(Worker& w, const Problem& p) {
+static void note(Launch& l, const Problem& p, uint64_t access) {
+    l.problems.push_back(p);
+    l.met_by.push_back(access);
+}
+
+Problem* report(Worker& w, const Problem& p, uint64_t access) {
     if (w.tainted && REPORTED[p.kind] == FIRST) return nullptr;
     std::lock_guard<std::mutex> hold(writing);
     auto& all = w.launch->problems;
-    for (Problem& known : all)
+    for (size_t i = 0; i < all.size(); i++) {
+        Problem& known = all[i];
         if (known.kind == p.kind && known.pc == p.pc && known.pc2 == p.pc2 && known.line == p.line &&
             known.line2 == p.line2 && known.argument == p.argument) {
-            known.count++;
+            uint64_t& last = w.launch->met_by[i];
+            if (!access || last != access) known.count++;
+            last = access;
             return nullptr;
         }
+    }
     if (all.size() >= MOST_PROBLEMS) return nullptr;
-    all.push_back(p);
+    note(*w.launch, p, access);
     return &all.back();
 }
 
 void add_problem(Worker& w, const Problem& p) {
     std::lock_guard<std::mutex> hold(writing);
-    if (w.launch->problems.size() < MOST_PROBLEMS) w.launch->problems.push_back(p);
+    if (w.launch->problems.size() < MOST_PROBLEMS) note(*w.launch, p, 0);
 }
 
 extern "C" int llmc_printf(const char* format, ...) {

@@ -76,7 +76,7 @@ static Problem race(const Here& h, Deed deed, Access earlier, Deed earlier_deed)
 void flush_pending(Worker& w) {
     if (!w.pending.on) return;
     w.pending.on = false;
-    if (memcmp(w.pending.before, w.pending.address, w.pending.size)) report(w, w.pending.problem);
+    if (memcmp(w.pending.before, w.pending.address, w.pending.size)) report(w, w.pending.problem, w.pending.access);
 }
 
 // An asynchronous copy that is not done counts as no write, but its instruction is remembered.
@@ -99,7 +99,7 @@ void check_written(const Here& h, size_t cell) {
     bool under_way = in_shared && is_promised(h.r.cells[cell]);
     Problem p = describe(h.w, under_way ? COPY_RACE : UNINITIALISED, &h.r, h.address, h.size, false, h.pc);
     if (under_way) p.pc2 = before.pc, p.write2 = WRITES, p.thread2 = before.thread, p.block2 = h.w.block;
-    Problem* noted = report(h.w, p);
+    Problem* noted = report(h.w, p, h.w.accesses);
     if (noted && under_way) describe_copy(h.w, h.r.data + (cell << h.r.shift), *noted);
     else if (noted && in_shared) describe_written(h, cell, *noted);
 }
@@ -154,7 +154,7 @@ static void settle(const Here& h, Access r) {
 // A read of what this thread's atomic was the last to change: `others`, of another thread, came before it by chance.
 static void read_own_atomic(const Here& h, Access others, unsigned bytes) {
     if (h.vol || others.segment < h.first || !(others.bytes & bytes) || ordered(h.w, h.t, others, h.first)) return;
-    report(h.w, race(h, READS, others, UPDATES));
+    report(h.w, race(h, READS, others, UPDATES), h.w.accesses);
     look(h);
 }
 
@@ -173,7 +173,7 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     if (w.segment >= h.first) {
         if (h.vol && (w.atomic || w.vol)) acquire(h, w);
         else if (w.bytes & bytes && !is_mine(h, w) && !ordered(h.w, h.t, w, h.first) && !excused(h, w)) {
-            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES));
+            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES), h.w.accesses);
             if (w.atomic) look(h);
         } else if (w.atomic && cell.read.atomic) {
             read_own_atomic(h, cell.read, bytes);
@@ -204,12 +204,12 @@ void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write, r = cell.read;
     bool again = is_mine(h, w);
     if (w.bytes & bytes && !again && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
-        h.w.pending = {true, h.address, h.size, {}, race(h, WRITES, w, w.atomic ? UPDATES : WRITES)};
+        h.w.pending = {true, h.address, h.size, {}, race(h, WRITES, w, w.atomic ? UPDATES : WRITES), h.w.accesses};
         memcpy(h.w.pending.before, h.address, h.size);
     }
     // an atomic that its own follows has no say here: the last of all threads may reset a counter by a plain write
     if (r.bytes & bytes && !r.atomic && !excused(h, r) && read_is_unordered(h, r) && !passed_on(h, r))
-        report(h.w, race(h, WRITES, r, r.is_write ? WRITES : READS));
+        report(h.w, race(h, WRITES, r, r.is_write ? WRITES : READS), h.w.accesses);
     cell.read = Access{};
     // the first line that wrote it is kept, unless this one writes the other half of the cell
     if (!again || bytes & ~w.bytes) cell.write = mine(h, again ? w.bytes | bytes : bytes);
@@ -225,10 +225,10 @@ void atomic_cell(const Here& h, Cell& cell, unsigned bytes, bool settles) {
     Access w = cell.write, r = cell.read;
     bool counts = w.segment >= h.first, ordinary = !w.atomic && !w.vol;
     if (counts && ordinary && w.bytes & bytes && !ordered(h.w, h.t, w, h.first))
-        report(h.w, race(h, UPDATES, w, WRITES));
+        report(h.w, race(h, UPDATES, w, WRITES), h.w.accesses);
     if (settles) settle(h, r);
     if (r.bytes & bytes && !r.vol && !r.atomic && read_is_unordered(h, r))
-        report(h.w, race(h, UPDATES, r, r.is_write ? WRITES : READS));
+        report(h.w, race(h, UPDATES, r, r.is_write ? WRITES : READS), h.w.accesses);
     bool own = int(w.thread) == h.t.id && counts && segment_of(h.w, w).block == h.w.block;
     if (counts && (ordinary || !own) && !w.vol && !witness_stays(h, r)) cell.read = w, cell.read.is_write = 1;
     if (counts && !ordinary && !own) acquire(h, w);
@@ -289,12 +289,12 @@ void read_cell_later(const Here& h, size_t i, uint32_t segment) {
     Access w = cell.write;
     if (w.segment >= h.first && w.bytes) {
         if (!ordered(h.w, h.t, w, h.first)) {
-            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES));
+            report(h.w, race(h, READS, w, w.atomic ? UPDATES : WRITES), h.w.accesses);
         } else if (h.r.space == SHARED && !is_fenced(h.w, h.t, w)) {
             Problem p = race(h, READS, w, WRITES);
             p.kind = MISSING_FENCE;
             strcpy(p.detail, "proxy");
-            report(h.w, p);
+            report(h.w, p, h.w.accesses);
         }
     }
     cell.read = of_segment(h, segment);

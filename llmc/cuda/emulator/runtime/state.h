@@ -145,6 +145,7 @@ struct Pending {
     int size;
     char before[16];
     Problem problem;
+    uint64_t access;
 };
 
 struct Worker {
@@ -164,6 +165,7 @@ struct Worker {
     void* thread_handle = nullptr;
     const char* last_atomic = nullptr;  // the instruction: where threads spin if they do
     int idle = 0, spins = 0;  // turns given away since anything happened; reads of volatile variables
+    uint64_t accesses = 0;    // the number of the one that is looked at: a problem of several cells happens once
     bool tainted = false;     // a thread was ended early: what follows from that is not reported
     Warp warps[MAX_THREADS / WARP];
     Thread threads[MAX_THREADS];
@@ -194,6 +196,7 @@ struct Launch {
     char *library, *library_end;
     void* (*shared_anchor)();
     std::vector<Problem> problems;
+    std::vector<uint64_t> met_by;  // the access that had each of them last, 0 where that says nothing
     std::vector<Segment> segments;
     uint32_t first_segment = 1;
     std::vector<char> printed;
@@ -210,7 +213,8 @@ extern LLMC_THREAD_LOCAL Worker* llmc_worker;
 Problem blank(Worker& w, int kind, const char* pc = nullptr);
 int64_t offset_of(const Launch& l, const char* pc);
 void add_problem(Worker& w, const Problem& p);  // also one like another
-Problem* report(Worker& w, const Problem& p);  // where it is noted now; null if its like is known, or is not listed
+// Where it is noted now; null if its like is known, or is not listed. One access counts once.
+Problem* report(Worker& w, const Problem& p, uint64_t access = 0);
 // scheduler.cpp: how a thread goes on or ends
 void run_block(Worker& w, uint64_t block);
 bool all_spin(const Worker& w);           // threads give their turns away, and nothing changes
