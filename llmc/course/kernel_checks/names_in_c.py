@@ -20,6 +20,7 @@ LOOP = re.compile(r"\bfor\s*\(")
 COUNTED = re.compile(r"\bfor\s*\(\s*(?:int|unsigned|size_t)\s+(\w+)\s*=\s*([^;,]+);")
 OF_A_THREAD = re.compile(r"\b(\w+)\s*=\s*[^;,=]*(?:\+\s*threadIdx\.x|threadIdx\.x\s*\+)")
 OF_A_LANE = re.compile(r"\b(\w+)\s*=\s*threadIdx\.x\s*%\s*32\b")
+HALVING = re.compile(r"for\s*\([^;{}]*;[^;{}]*;[^;{})]*(?:/=|\*=|>>=|<<=)")
 SHARED = re.compile(r"\b__shared__\s+[\w\s]*?(\w+)\s*\[")
 
 
@@ -72,6 +73,11 @@ class Names:
     def begins_a_loop(self, position) -> bool:
         """Does the expression there say where a loop begins, as in `for (int k = …`?"""
         return BEGINS.search(self._text, 0, position) is not None
+
+    def begins_halving(self, position) -> bool:
+        """Is it the start of a loop whose counter is halved, or doubled, as for the shuffles of a warp?"""
+        head = self._text.rfind("for", 0, position)
+        return head >= 0 and bool(HALVING.match(self._text, head)) and ";" not in self._text[head:position]
 
     def begins_a_whole_number(self, position) -> bool:
         """Does the expression there say what a whole number is first, as in `int row = …`?"""

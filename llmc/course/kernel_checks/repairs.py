@@ -129,7 +129,8 @@ def _of_number(each, k, token, piece, known):
     if re.fullmatch(r"\d+", text):
         value = int(text)
         powers = {value // 2, 2 * value, value // 4, 4 * value} if value in (2, 4, 8, 16, 32, 64, 128, 256) else set()
-        for new in dict.fromkeys([value + 1, value - 1, *sorted(powers)]):
+        beside = [] if powers and known.begins_halving(piece.start) else [value + 1, value - 1]
+        for new in dict.fromkeys([*beside, *sorted(powers)]):
             if new >= 0 and new != value:
                 yield 1.2, *span, str(new), text
         if value == 32:
