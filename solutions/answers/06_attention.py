@@ -1436,3 +1436,17 @@ def backward_of_the_last_16_keys(dout, qkv, probabilities, NH):
                 dqkv[b, i, Q] += ds @ qkv[b, seen, K]
                 dqkv[b, seen, K] += ds[:, None] * qkv[b, i, Q]
     return dqkv
+
+
+@wrong("attention_softmax_backward", says="with the mean of dp over the keys seen instead of the sum of p · dp")
+def softmax_of_centred_gradients(dp, p):
+    ds = np.zeros_like(p)
+    for i in range(p.shape[-1]):
+        grad = dp[:, :, i, : i + 1]
+        ds[:, :, i, : i + 1] = p[:, :, i, : i + 1] * (grad - grad.mean(axis=-1, keepdims=True))
+    return ds
+
+
+@wrong("attention_softmax_backward", says="that is the backward pass of the logarithm of the softmax")
+def softmax_as_if_of_its_logarithm(dp, p):
+    return dp - p * dp.sum(axis=-1, keepdims=True)

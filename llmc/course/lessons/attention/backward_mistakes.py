@@ -34,6 +34,14 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "the reference with the mean of p · dp instead of its sum": p * (dp - (dp * p).mean(-1, keepdims=True)),
         "the reference with the sum of dp alone instead of the sum of p · dp": p * (dp - dp.sum(-1, keepdims=True)),
         "the reference with the mean of dp instead of the sum of p · dp": p * (dp - dp.mean(-1, keepdims=True)),
+        "the reference with the mean of dp over the keys seen instead of the sum of p · dp": p
+        * (dp - np.tril(dp).sum(-1, keepdims=True) / np.arange(1, dp.shape[-1] + 1)[:, None]),
+        "dp - p · (the row's sum of dp): that is the backward pass of the logarithm of the softmax": (
+            dp - p * dp.sum(-1, keepdims=True)
+        ),
+        "dp - p · (its sum over the keys seen): that is the backward pass of the logarithm of the softmax": (
+            np.tril(dp) - p * np.tril(dp).sum(-1, keepdims=True)
+        ),
         "the reference with sums over the queries, axis -2": p * (dp - (dp * p).sum(axis=-2, keepdims=True)),
         "the reference with sums over the heads, too: every head has a sum of its own for each query": p
         * (dp - (dp * p).sum(axis=(-3, -1), keepdims=True)),
