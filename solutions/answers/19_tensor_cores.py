@@ -964,6 +964,6 @@ def tiles_in_bands_of_columns_as_long_as_rows(block, blocks, down, across):
 @wrong("softmax_in_fragments", says="with `2` in place of `4` in line")
 def fragments_of_eight_lanes(code):
     loop = (
-        "        for (int step = 4; step > 0; step /= 2) higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, gap));\n"
+        "        for (int step = 4; step > 0; step /= 2) higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, step));\n"
     )
     return replaced(code, MEET.format(1) + MEET.format(2), loop)
