@@ -1059,6 +1059,13 @@ def classifier_that_adds_the_maximum_twice(code):
     return holes(code, replaced(BY_HAND, "logf(sum) + all - z_answer", "logf(sum) + all - (z_answer - all)"))
 
 
+@wrong("gelu_again", says="d equals dout · (gate + 2 x g (1 - g)) · u': u' belongs to the second term alone")
+def again_with_the_inner_slope_on_both_terms(code):
+    return replaced(
+        code, "g + 2.0f * x * g * (1.0f - g) * inner_slope(x)", "(g + 2.0f * x * g * (1.0f - g)) * inner_slope(x)"
+    )
+
+
 @wrong("gelu_again", says="d equals the reference with 2 g (1 - g) missing")
 def again_with_the_inner_slope_alone(code):
     return replaced(code, "2.0f * x * g * (1.0f - g) * inner_slope(x)", "x * inner_slope(x)")
