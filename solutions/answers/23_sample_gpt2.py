@@ -756,3 +756,17 @@ def top_p_with_a_mask_of_the_ranking(p, share):
     edge = ranked[needed].min()
     kept = np.where(needed | (ranked == edge), p, 0.0)
     return kept / kept.sum()
+
+
+@wrong("beam_search", says="and of all of these keeps the LEAST probable ones")
+def beam_sorted_the_other_way(model, prompt, n, width):
+    beams = [([], 0.0)]
+    for _ in range(n):
+        new = []
+        for tokens, total in beams:
+            logp = model.log_probs(prompt + tokens)
+            for b in np.argsort(logp)[-width:]:
+                new.append((tokens + [int(b)], total + float(logp[b])))
+        new.sort(key=lambda b: b[1])
+        beams = new[:width]
+    return beams[-1]
