@@ -677,6 +677,12 @@ def adamw_with_eps_in_the_root(code):
     )
 
 
+@wrong("adamw_replayed", says="lr · weight_decay subtracted, which is to be multiplied by params")
+def adamw_with_a_decay_that_is_the_same_for_all(code):
+    line = "(1.0f - rate * weight_decay) * params[i] - rate * step / (root + eps)"
+    return replaced(code, line, "params[i] - rate * (step / (root + eps) + weight_decay)")
+
+
 @wrong("adamw_replayed", says="what v held is lost")
 def adamw_overwrites_v(code):
     return replaced(code, "v[i] += (1.0f - beta2) * (g * g - v[i]);", "v[i] = (1.0f - beta2) * g * g;")
