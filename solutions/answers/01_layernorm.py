@@ -1185,3 +1185,20 @@ def fast_with_one_variance_for_a_sequence(out, mean, rstd, x, w, b, eps=1e-5):
         rows *= rstd[i][:, None]
         rows *= w
         rows += b
+
+
+@wrong("layernorm_backward", says="is the 2 of the derived square missing?")
+def backward_without_the_2_of_the_square(dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    mu, r = mean[..., None], rstd[..., None]
+    centred = x - mu
+    dw = np.einsum("btc,btc->c", dout, centred * r)
+    db = np.einsum("btc->c", dout)
+
+    dnorm = dout * w
+    # norm = centred * r, so r gets a gradient, and so does the variance behind it
+    drstd = (dnorm * centred).sum(axis=-1, keepdims=True)
+    dvar = drstd * (-0.5) * r**3
+    dcentred = dnorm * r + dvar * centred / C
+    dx = dcentred - dcentred.mean(axis=-1, keepdims=True)
+    return dx, dw, db

@@ -966,3 +966,12 @@ def fast_with_a_rest_that_begins_at_its_length(out, x, w, b):
         out[:, o : o + 4] = np.einsum("ni,oi->no", x, w[o : o + 4]) + b[o : o + 4]
     for o in range(rest, C_out):
         out[:, o] = np.einsum("ni,i->n", x, w[o]) + b[o]
+
+
+@wrong("matmul_forward", says="Your function passes this whole check without reshape, everywhere.")
+def forward_that_makes_three_axes_of_every_x(x, w, b):
+    rows = x.reshape(-1, x.shape[-1])
+    out = rows @ w.T
+    if b is not None:
+        out += b
+    return out.reshape(x.shape[0], -1, w.shape[0])

@@ -75,6 +75,12 @@ def tiled_without_a_check_of_the_result(code):
     return replaced(code, "if (m0 + row < M && n0 + column < N) result", "result")
 
 
+@wrong("tiled_matmul", says="with `n0 + row < N` in place of `n0 + column < N` in line")
+def tiles_that_check_the_results_column_for_a_row_of_b(code):
+    code = replaced(code, "int k = k0 + column;", "int k = k0 + column;\n        bool has_n = n0 + column < N;")
+    return replaced(code, "n0 + row < N && k < K ? b", "has_n && k < K ? b")
+
+
 @wrong("tiled_matmul", says="race in shared memory")
 def tiles_without_the_first_barrier(code):
     return replaced(code, BARRIER + "        for", "        for")

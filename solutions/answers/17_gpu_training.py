@@ -677,6 +677,12 @@ def adamw_with_eps_in_the_root(code):
     )
 
 
+@wrong("adamw_replayed", says="lr · weight_decay subtracted, which is to be multiplied by params")
+def adamw_with_a_decay_that_is_the_same_for_all(code):
+    line = "(1.0f - rate * weight_decay) * params[i] - rate * step / (root + eps)"
+    return replaced(code, line, "params[i] - rate * (step / (root + eps) + weight_decay)")
+
+
 @wrong("adamw_replayed", says="what v held is lost")
 def adamw_overwrites_v(code):
     return replaced(code, "v[i] += (1.0f - beta2) * (g * g - v[i]);", "v[i] = (1.0f - beta2) * g * g;")
@@ -1057,6 +1063,13 @@ def classifier_with_one_target_for_all(code):
 @wrong("classifier_kernel", says="log(total) + 2 · top - logit: add the maximum once")
 def classifier_that_adds_the_maximum_twice(code):
     return holes(code, replaced(BY_HAND, "logf(sum) + all - z_answer", "logf(sum) + all - (z_answer - all)"))
+
+
+@wrong("gelu_again", says="d equals dout · (gate + 2 x g (1 - g)) · u': u' belongs to the second term alone")
+def again_with_the_inner_slope_on_both_terms(code):
+    return replaced(
+        code, "g + 2.0f * x * g * (1.0f - g) * inner_slope(x)", "(g + 2.0f * x * g * (1.0f - g)) * inner_slope(x)"
+    )
 
 
 @wrong("gelu_again", says="d equals the reference with 2 g (1 - g) missing")

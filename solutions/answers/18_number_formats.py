@@ -1292,3 +1292,32 @@ def halfway_by_two_bits(x):
     bits = x.view(np.uint32)
     up = bits >> 15 & (bits >> 14 | bits >> 16) & 1
     return np.where(np.isnan(x), np.uint16(0x7FC0), ((bits >> 16) + up).astype(np.uint16))
+
+
+@wrong("kahan_sum", says="with one excess for all columns, from which each column takes that of the one before")
+def kahan_one_excess_row_by_row(x):
+    n, C = x.shape
+    result = np.zeros(C, dtype=x.dtype)
+    excess = x.dtype.type(0)
+    for i in range(n):
+        for j in range(C):
+            wanted = x[i, j] - excess
+            new = result[j] + wanted
+            excess = (new - result[j]) - wanted
+            result[j] = new
+    return result
+
+
+@wrong("quantize_e4m3", says="the smallest sum of squared errors in units of the scale (of x / scale, not of x)")
+def quantize_by_errors_in_units_of_the_scale(x):
+    amax = float(np.abs(x).max())
+    if amax == 0:
+        return np.zeros(x.shape, np.uint8), 1.0
+    tries = []
+    for k in range(16):
+        scale = amax / 448 * 2 ** (k / 16)
+        y = x.astype(np.float64) / scale
+        codes = np.clip(y, -448, 448).astype(ml_dtypes.float8_e4m3fn)
+        tries.append((np.square(y - codes.astype(np.float64)).mean(), scale, codes.view(np.uint8)))
+    _, scale, codes = min(tries, key=lambda each: each[0])
+    return codes, scale

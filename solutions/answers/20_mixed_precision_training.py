@@ -1285,6 +1285,12 @@ def a_decay_of_the_rounded_weight(code):
     return replaced(code, step, "p -= lr * weight_decay * widen(params[i]) + lr * step / (root + eps);")
 
 
+@wrong("gelu_bf16", says="return (second << 16) + first` in place of `return second << 16 + first` in line")
+def gelu_with_a_sum_behind_a_shift(code):
+    halves = "unsigned first = nearest(low * gate(low)).bits, second = nearest(high * gate(high)).bits;"
+    return replaced(code, PACK, f"{halves}\n    return second << 16 + first;")
+
+
 @wrong("gelu_bf16", says="every second one has the bits of both, added up: `a + b << 16` is `(a + b) << 16`")
 def gelu_with_a_sum_in_front_of_a_shift(code):
     halves = "unsigned first = nearest(low * gate(low)).bits, second = nearest(high * gate(high)).bits;"

@@ -746,3 +746,27 @@ def beam_asks_once_for_each_token(model, prompt, n, width):
         ]
         beam = sorted(each, key=lambda pair: pair[1], reverse=True)[:width]
     return beam[0][0], float(beam[0][1])
+
+
+@wrong("top_p", says="is a mask in the order of the ranking used on p")
+def top_p_with_a_mask_of_the_ranking(p, share):
+    ranked = np.sort(p)[::-1]
+    before = np.cumsum(ranked) - ranked  # what the better ones hold
+    needed = before < share
+    edge = ranked[needed].min()
+    kept = np.where(needed | (ranked == edge), p, 0.0)
+    return kept / kept.sum()
+
+
+@wrong("beam_search", says="and of all of these keeps the LEAST probable ones")
+def beam_sorted_the_other_way(model, prompt, n, width):
+    beams = [([], 0.0)]
+    for _ in range(n):
+        new = []
+        for tokens, total in beams:
+            logp = model.log_probs(prompt + tokens)
+            for b in np.argsort(logp)[-width:]:
+                new.append((tokens + [int(b)], total + float(logp[b])))
+        new.sort(key=lambda b: b[1])
+        beams = new[:width]
+    return beams[-1]

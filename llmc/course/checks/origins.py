@@ -6,6 +6,7 @@ The failing call is made again, and every expression reports its value: `llmc.co
 import ast
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,8 @@ class _Looked:
             return f"`{_bare(made)}` is infinite{there}, {finite}: {how}."
         infinite = next((part for part in made.made_of if self._infinite(part)), None)
         if infinite is None:
-            return f"`{_bare(made)}` is NaN{there}, {finite}: 0 / 0, or a root or logarithm of a negative?"
+            why = "0 / 0" if _is_division(_bare(made)) else "0 / 0, or a root or logarithm of a negative"
+            return f"`{_bare(made)}` is NaN{there}, {finite}: {why}?"
         before = self.trace.path(infinite, self._infinite)
         source, self.path = before[-1], self.path + before
         if not _says_something(source) or any(map(self._infinite, source.made_of)):
@@ -124,6 +126,13 @@ def _last(trace, output, has):
 def _says_something(step) -> bool:
     """Is it more than a name, or a number that stands in the source?"""
     return step.kind not in (ast.Name, ast.Constant, ast.Tuple, ast.Attribute)
+
+
+def _is_division(text) -> bool:
+    with suppress(SyntaxError):
+        node = ast.parse(text, mode="eval").body
+        return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    return False
 
 
 def _bare(step) -> str:

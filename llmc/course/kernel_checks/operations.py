@@ -30,6 +30,7 @@ def of_operator(each, k, token):
         yield from _exchanged(each, first, k, last)
     if token.text in ("+", "-"):
         yield from _bracketed(each, first, k, last)
+        yield from _shifted_first(each, first, k, last)
     if token.text in ("*", "/", "%"):
         yield from _bracketed_factor(each, first, k, last)
         for bracket in (left, right):
@@ -53,6 +54,16 @@ def _bracketed(each, first, k, last):
     if factor.kind == "number" and last > k + 2 and each.all[k + 2].text == "*":
         inside = f"{each.piece(first, k)} {each.piece(k + 3, last)}"
         yield 1, start, end, f"{factor.text} * ({inside})", whole
+
+
+def _shifted_first(each, first, k, last):
+    """`a << 16 + b` as `(a << 16) + b`: a sum binds more strongly than a shift."""
+    shift = each.all[first - 1].text if first > 1 else ""
+    if shift in ("<<", ">>"):
+        head = each.before(first - 2)
+        start, end = each.all[head].start, each.all[last].end
+        new = f"({each.piece(head, k - 1)}) {each.all[k].text} {each.piece(k + 1, last)}"
+        yield 0, start, end, new, each.text[start:end]
 
 
 def _bracketed_factor(each, first, k, last):

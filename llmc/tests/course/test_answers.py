@@ -92,3 +92,18 @@ def test_sections_that_messages_name_exist(outcomes, lesson):
         (notebook,) = (ROOT / "notebooks").glob(f"{number or own}_*.ipynb")
         headings = re.findall(r'"#+ (.*?)(?:\\n)?"', notebook.read_text(encoding="utf-8"))
         assert any(heading.startswith(title) for heading in headings), f"{title!r} is no section of {notebook.name}"
+
+
+NEVER_SAID = {  # {(lesson, kept answer): words that would be false of it}
+    ("03_matmul", "forward_that_makes_three_axes_of_every_x"): "reshape it back",
+    ("13_reductions", "tree_sum_of_eight_warps"): "`return`",
+    ("18_number_formats", "quantize_by_errors_in_units_of_the_scale"): "Its codes end at",
+    ("23_sample_gpt2", "top_p_with_a_mask_of_the_ranking"): "; or ",
+}
+
+
+@pytest.mark.parametrize(("where", "words"), NEVER_SAID.items(), ids=[name for _, name in NEVER_SAID])
+def test_what_would_be_false_of_an_answer_is_not_said(where, words):
+    lesson = Lesson(ROOT, where[0])
+    (answer,) = (each for each in lesson.answers if each.function.__name__ == where[1])
+    assert words not in lesson.give(answer).message

@@ -263,6 +263,9 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
         "the reference with weight_decay times the step: params shrink by lr · weight_decay": (
             (1 - lr * wd) * p - lr * wd * right
         ),
+        "the reference with lr · weight_decay subtracted, which is to be multiplied by params": p
+        - lr * wd
+        - lr * right,
         "the decayed params alone: the step is missing": keep * p,
         "the reference with a plus in front of the step: go down, against the slope": keep * p + lr * right,
         "the step alone: what params held is lost": -lr * right,

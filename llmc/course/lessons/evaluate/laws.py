@@ -261,6 +261,7 @@ def interval_mistakes(losses, draws, statistic) -> dict:
             ordered[int(0.025 * R)],
             ordered[last],
         ),
+        "two of the draws, 5% from either end: leave out 2.5%": (ordered[int(0.05 * R)], ordered[int(0.95 * R)]),
         "the nearest draws, without a mean of neighbours between: leave out `method`": np.percentile(
             values, middle, method="nearest"
         ),

@@ -236,6 +236,8 @@ def _wrong_slopes(x) -> dict:
         ),
         "dout · (1 + x · gate'): the first term is the gate, not 1": 1 + second,
         "dout · (x · gate + x · gate'): the first term is the gate alone": x * g + second,
+        "dout · (gate + 2 x g (1 - g)) · u': u' belongs to the second term alone": (g + 2 * x * g * (1 - g)) * du,
+        "dout · gate · u': the second term, x times the gate's slope, is missing": g * du,
         "the reference with u' taken at the gate: inner_slope is of x": g + 2 * x * g * (1 - g) * inner,
     }
 

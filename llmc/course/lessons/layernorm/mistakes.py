@@ -194,7 +194,7 @@ def _wrong_dx(dout, x, w, norm, rstd):
             w * _dx(dout, norm, rstd),
             FORMULA,
         ),
-        "the reference with half of the norm · mean(dnorm · norm) term": (
+        "the reference with half of the norm · mean(dnorm · norm) term: is the 2 of the derived square missing?": (
             (dnorm - mean - norm * both / 2) * rstd,
             RSTD_ROAD,
         ),

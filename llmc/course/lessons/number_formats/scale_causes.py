@@ -24,13 +24,14 @@ from llmc.course.lessons.number_formats.formats import E4M3, decode
 TIMES = 2.0**12  # how much larger the numbers of another call are
 ALIKE = 1.01  # scales that differ by less are taken for the same
 BESIDE = 2.0 ** (np.arange(-8, 9) / 16)  # times a scale: what else may have been tried
+IN_UNITS = "sum of squared errors in units of the scale (of x / scale, not of x)"
 ALLOWED = 1.001  # times the error of amax / 448
 
 
 def too_large(function, scale, x) -> str:
     """Sentences, each in a line of its own, about a scale whose error for x is too large; "" where nothing is known."""
-    tries = (_remembered, _of_positive_numbers, _stays, of_another_largest, _of_smaller_codes, _of_rows)
-    tries += (_of_another_measure, _too_few_digits)
+    tries = (_remembered, _of_positive_numbers, _stays, of_another_largest, _of_another_measure)
+    tries += (_of_smaller_codes, _of_rows, _too_few_digits)
     return next((f"{said}\n" for look in tries if (said := look(function, float(scale), x))), "")
 
 
@@ -93,12 +94,16 @@ def _of_rows(function, scale, x) -> str | None:
 
 def _of_another_measure(function, scale, x) -> str | None:
     """Is the scale the best by another measure than the sum of squares, for x and for other numbers?"""
-    y = np.random.default_rng(0).standard_normal(64).astype(np.float32)
-    found = returned_scale(outcome(function, y))
-    if found is None:
+    rng = np.random.default_rng(0)
+    others = [rng.standard_normal(n).astype(np.float32) for n in (64, 7, 12, 20)]
+    found = [returned_scale(outcome(function, y)) for y in others]
+    if None in found:
         return None
     for words, measure in MEASURES.items():
-        if _is_best(measure, scale, x) and _is_best(measure, found, y, 1.0):
+        large = words == IN_UNITS  # which most large scales are good for: it takes more tensors to tell
+        most, worse = (BELOW_TWO, 1.0) if large else (WIDE, 1.01)
+        more = [*zip(found, others)][: None if large else 1]
+        if _is_best(measure, scale, x, most, worse) and all(_is_best(measure, s, y, most, 1.0) for s, y in more):
             return (
                 f"Among the scales around it, yours has the smallest {words}, not the smallest sum of squared errors."
             )
@@ -116,25 +121,26 @@ def _too_few_digits(function, scale, x) -> str | None:
     return None
 
 
-MEASURES: dict[str, Callable] = {
-    "error of each number in relation to that number": lambda missed, x: np.mean((missed[x != 0] / x[x != 0]) ** 2),
-    "sum of such errors, not squared": lambda missed, x: np.mean(np.abs(missed[x != 0] / x[x != 0])),
-    "sum of the sizes of the errors": lambda missed, x: np.mean(np.abs(missed)),
-    "largest single error": lambda missed, x: np.abs(missed).max(),
-    "sum of errors, whose signs cancel": lambda missed, x: abs(missed.sum()),
+WIDE, BELOW_TWO = 2.0001, 1.99  # times amax / 448: how far searches go
+MEASURES: dict[str, Callable] = {  # of (errors, x, scale)
+    "error of each number in relation to that number": lambda missed, x, scale: np.mean(
+        (missed[x != 0] / x[x != 0]) ** 2
+    ),
+    "sum of such errors, not squared": lambda missed, x, scale: np.mean(np.abs(missed[x != 0] / x[x != 0])),
+    "sum of the sizes of the errors": lambda missed, x, scale: np.mean(np.abs(missed)),
+    "largest single error": lambda missed, x, scale: np.abs(missed).max(),
+    "sum of errors, whose signs cancel": lambda missed, x, scale: abs(missed.sum()),
+    IN_UNITS: lambda missed, x, scale: np.mean((missed / scale) ** 2),
 }
 
 
-def _is_best(measure, scale, x, worse=1.01) -> bool:
+def _is_best(measure, scale, x, most, worse) -> bool:
     """By this measure, and worse by the sum of squares?"""
     x = x.astype(np.float64)
-
-    def missed(scale):
-        return dequantised(codes_of(x / scale), scale) - x
-
-    most = 2.0001 * np.abs(x).max() / E4M3.largest  # few searches go further
-    beside = [factor for factor in BESIDE if factor <= 1 or factor * scale <= most]
-    tried = [missed(factor * scale) for factor in beside]
-    middle = beside.index(1)
-    values, squares = [measure(each, x) for each in tried], [np.sum(each**2) for each in tried]
-    return values[middle] <= min(values) * 1.0001 and squares[middle] >= worse * min(squares)
+    usual = np.abs(x).max() / E4M3.largest
+    scales = [factor * scale for factor in BESIDE if factor <= 1 or factor * scale <= most * usual]
+    tried = [dequantised(codes_of(x / scale), scale) - x for scale in scales]
+    values = [measure(each, x, scale) for each, scale in zip(tried, scales)]
+    squares, middle = [np.sum(each**2) for each in tried], scales.index(scale)
+    least = min(*squares, np.sum((dequantised(codes_of(x / usual), usual) - x) ** 2))
+    return values[middle] <= min(values) * 1.0001 and squares[middle] >= worse * least

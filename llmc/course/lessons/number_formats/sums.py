@@ -83,6 +83,8 @@ def kahan_mistakes(x) -> dict:
         ),
         "the reference without its last row": kahan(x[:-1]),
         "the reference with each column's last excess taken over by the next: every column begins with 0": _in_turn(x),
+        "the reference with one excess for all columns, from which each column takes that of the one before it: every "
+        "column needs its own": _row_by_row(x),
         "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),
         "the plain sum in float64, rounded at the end: keep the excess instead of more digits": plain(
             x.astype(np.float64)
@@ -114,6 +116,18 @@ def _in_turn(x):
     with np.errstate(all="ignore"):
         for j in range(x.shape[1]):
             for number in x[:, j]:
+                wanted = number - excess
+                new = total[j] + wanted
+                excess, total[j] = (new - total[j]) - wanted, new
+    return total
+
+
+def _row_by_row(x):
+    """Kahan's sum, all columns of a row after each other, with one excess for all of them."""
+    total, excess = np.zeros_like(x[0]), np.zeros_like(x[0, 0])  # (C,), a number
+    with np.errstate(all="ignore"):
+        for row in x:
+            for j, number in enumerate(row):
                 wanted = number - excess
                 new = total[j] + wanted
                 excess, total[j] = (new - total[j]) - wanted, new

@@ -28,6 +28,8 @@ MISTAKES = {  # name: what the text that was found is
     "added": "what a search finds that adds up probabilities: they multiply, so add up their logarithms",
     "least": "the LEAST probable text of the last beam",
     "rising": "what a search finds that keeps the least probable texts",
+    "rising of the best": "what a search finds that takes the `width` best continuations of each text, and of all of "
+    "these keeps the LEAST probable ones",
     "narrower": "what a search of width - 1 finds",
     "wider": "what a search of width + 1 finds",
     "late": "what a search finds that keeps a single text after its first round: keep `width` there, too",
@@ -68,18 +70,25 @@ def search(log_probs, prompt, n, width, bug=None):
                 each = [(RANKS[bug](total, item[0] - total), *item[1:]) for item in each]
             each.sort(key=_falling if bug not in ("unsorted", "divided") else lambda item: 0)
             one, many = bug == "one of each" and len(beam) >= width, bug == "each"
-            most = 1 if one else width if many else 2 if bug == "two of each" else None
+            most = 1 if one else width if many or bug == "rising of the best" else 2 if bug == "two of each" else None
             found += each[:most]  # (rank, text, log-probability)
         if bug == "divided":
             at = (divmod(place, len(beam)) for place in range(len(found)))
             found = [(item[0], [*beam[k][0], token], item[2]) for item, (token, k) in zip(found, at)]
-        found.sort(key={"rising": itemgetter(0), "unsorted": lambda item: 0}.get(bug, _falling))
+        least_first = dict.fromkeys(("rising", "rising of the best"), itemgetter(0))
+        found.sort(key=({"unsorted": lambda item: 0} | least_first).get(bug, _falling))
         if bug == "of each token":
             first = {text[-1]: k for k, (_, text, _) in reversed([*enumerate(found)])}
             found = [found[k] for k in sorted(first.values())]
         alone = bug == "late" and k == 0 or bug == "early" and k == n - 2
         beam = [item[1:] for item in (found if bug == "each" else found[: 1 if alone else width])]
-    text, total = beam[-1] if bug == "least" else max(beam, key=itemgetter(1)) if bug == "newest" else beam[0]
+    text, total = (
+        beam[-1]
+        if bug in ("least", "rising of the best")
+        else max(beam, key=itemgetter(1))
+        if bug == "newest"
+        else beam[0]
+    )
     return text, total
 
 

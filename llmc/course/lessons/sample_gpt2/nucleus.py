@@ -136,6 +136,12 @@ def mistakes(p, share) -> dict:
             _scaled(p, right)
         )[::-1],
         "what the LEAST probable candidates would give: begin with the most probable": _scaled(p, least),
+        "as many candidates as should stay, but those with the smallest ids: is a mask in the order of the ranking "
+        "used on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) < right.sum()),
+        "as many candidates as are needed without ties, but those with the smallest ids: is a mask in the order of the "
+        "ranking used on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) <= n),
+        "as many candidates as should stay, but those with the largest ids: is a mask in the order of the ranking used "
+        "on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) >= p.size - right.sum()),
         "the candidates whose own probability is at least the share: the share is of their sum": _scaled(p, p >= share),
         "the candidates with at least `share` times the best one's probability, which is called min-p: the share is of "
         "their sum": _scaled(p, p >= share * p.max()),

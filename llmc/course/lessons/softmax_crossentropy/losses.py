@@ -3,7 +3,7 @@
 Mistakes are {sentence after "lse equals ": (wrong array, where to look)}, one such dict for each output.
 """
 
-from math import log, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 
@@ -121,6 +121,15 @@ def fresh_loss_mistakes(V, C, std) -> dict:
         ),
         "ln V + std² / 2: a logit is a sum of C products, its variance is C · std²": (log(V) + std**2 / 2, FRESH),
         "ln V + C² · std² / 2: variances add up, not standard deviations": (log(V) + (C * std) ** 2 / 2, FRESH),
+        "ln(V + e to the half variance): that is the mean of e to the logit, for each of the V tokens, so V times it": (
+            log(V + exp(variance / 2)),
+            FRESH,
+        ),
+        "ln(V + half the variance): half the variance is added to ln V": (log(V + variance / 2), FRESH),
+        "ln V times e to the half variance: inside of the logarithm, V is multiplied by it": (
+            log(V) * exp(variance / 2),
+            FRESH,
+        ),
         "ln V - half the variance": (log(V) - variance / 2, FRESH),
         "ln V + the standard deviation: half the variance (its square) belongs there": (log(V) + sqrt(variance), FRESH),
         "ln V + C · std / 2: variances add up, so std must be squared": (log(V) + C * std / 2, FRESH),

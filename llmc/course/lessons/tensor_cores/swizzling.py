@@ -32,12 +32,8 @@ __device__ void note(const void* row)
 
 def inspect_place(code):
     """WrongAnswer unless `place`, if there is one, keeps the eight groups of each line at its eight places."""
-    if not isinstance(code, str) or "#error" in code or not NAMED.search(code):
-        return
-    places = np.zeros((LINES, GROUPS), np.int32)
-    try:
-        runs.emulate(code + ALL, "llmc_all_places", (1, 1, 1), (1, 1, 1), [places], outputs=(0,))
-    except WrongAnswer:  # the launch of the whole kernel says why, with its line
+    places = _places(code)
+    if places is None:
         return
     outside = np.argwhere((places < 0) | (places >= GROUPS))
     if len(outside):
@@ -58,6 +54,18 @@ def inspect_place(code):
                 )
 
 
+def _places(code):
+    """(LINES, GROUPS) what `place` gives; None if there is none, or it does not run."""
+    if not isinstance(code, str) or "#error" in code or not NAMED.search(code):
+        return None
+    places = np.zeros((LINES, GROUPS), np.int32)
+    try:
+        runs.emulate(code + ALL, "llmc_all_places", (1, 1, 1), (1, 1, 1), [places], outputs=(0,))
+    except WrongAnswer:  # the launch of the whole kernel says why, with its line
+        return None
+    return places
+
+
 def wrongly_taken(code) -> str | None:
     """A sentence about the first group that a lane asks for and should not; None if there is none, or it is unknown."""
     taken = _taken(code)
@@ -74,10 +82,12 @@ def wrongly_taken(code) -> str | None:
     wanted = int(line[at]), int(group[at])
     lines_right = (taken // GROUPS == line).all()
     rest = ". In all calls the lines are right, and only groups are not" if lines_right else ""
+    places = _places(code) if lines_right else None
+    known = "" if places is None else f": place{wanted} is {places[wanted]}, and place{mine} is {places[mine]}"
     return (
         f"in warp {at[0]}, call {at[2]} of load_turned, lane {at[1]} should say where line {wanted[0]}, group "
         f"{wanted[1]} is kept, for line {at[1] % 8} of square {number}. It takes the place of line {mine[0]}, group "
-        f"{mine[1]}{rest}"
+        f"{mine[1]}{known}{rest}"
     )
 
 

@@ -118,6 +118,13 @@ def _axis(shape, by) -> int | None:
     return None
 
 
+def length_along(index, name) -> int | None:
+    """The length of the axis along which this name moves an Index; None if that cannot be told."""
+    by, shape = step(index, name), index.found.array.shape
+    axis = _axis(shape, by) if by else None
+    return None if axis is None else shape[axis]
+
+
 def _next_ones(array) -> str:
     """ "the next row begins 7 numbers later", "the next one along axes 0 and 1 lies 12 and 3 numbers later"."""
     steps = [math.prod(array.shape[axis + 1 :]) for axis in range(array.ndim - 1)]

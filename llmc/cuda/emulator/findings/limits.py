@@ -3,11 +3,12 @@
 import re
 
 from llmc.cuda.emulator.compiling.text import mask
-from llmc.cuda.emulator.findings.axes import another_stride, axis_left, strange_step
+from llmc.cuda.emulator.findings.axes import another_stride, axis_left, length_along, strange_step
 from llmc.cuda.emulator.findings.guards import check_above, computed_from, conditions_around
-from llmc.cuda.emulator.findings.values import NAME, in_words, indices_on
+from llmc.cuda.emulator.findings.values import NAME, in_words, indices_on, scalars
 
 MISSING = "is a check missing, or is the index itself wrong?"
+ANOTHER = "should it compare another number, is a check missing, or is the index itself wrong?"
 EITHER = "so either the index itself is wrong or a bound is"
 
 
@@ -24,11 +25,11 @@ def _with_values(index) -> str:
         return left
     suspects = beyond or [name for name in index.names if index.matters(name)]
     limits = {name: _limit(index.conditions, name, index.lines) for name in suspects}
-    return " ".join(filter(None, [left, _said(limits)]))
+    return " ".join(filter(None, [left, _said(limits, index)]))
 
 
-def _said(limits) -> str:
-    """What limits each of these names; "" if that is not sure for one of them."""
+def _said(limits, index) -> str:
+    """What limits each of these names of an Index; "" if that is not sure for one of them."""
     if not limits or any(limit is None for limit in limits.values()):
         return ""
     free = [f"`{name}`" for name, limit in limits.items() if limit == "nothing"]
@@ -41,7 +42,17 @@ def _said(limits) -> str:
         parts.append(f"no condition around this line mentions {' or '.join(free)}")
     if loops:
         parts.append(f"only a loop's own bound limits {in_words(loops)}")
+    if [*limits.values()] == ["nothing"] and (other := _same_bound(index, *limits)):
+        return f"{_capital(parts[0])}; the one on line {other.line}, `{other.text}`, lets this thread pass: {ANOTHER}"
     return f"{_capital(', and '.join(parts))}: {MISSING}"
+
+
+def _same_bound(index, name):
+    """The nearest Condition that compares another number with the length which this name has to stay below; or None."""
+    length = length_along(index, name)
+    bounds = {argument for argument, number in scalars(index.found.raw).items() if number == length}
+    checks = (condition for condition in index.conditions if not condition.in_loop)
+    return next((check for check in checks if check.names & bounds), None)
 
 
 def _checked(name, limit) -> str:
