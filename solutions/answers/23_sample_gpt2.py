@@ -397,6 +397,19 @@ def beam_by_recursion(model, prompt, n, width):
     return go([([], 0.0)], n)
 
 
+@right("beam_search")
+def beam_with_tuples_of_the_whole_text(model, prompt, n, width):
+    beam = {tuple(prompt): 0.0}
+    for _ in range(n):
+        longer = {}
+        for text, total in beam.items():
+            for token, number in enumerate(model.log_probs(np.array(text))):
+                longer[(*text, token)] = total + number
+        beam = dict(sorted(longer.items(), key=lambda pair: -pair[1])[:width])
+    text = next(iter(beam))
+    return list(text[len(prompt) :]), beam[text]
+
+
 def _beam(model, prompt, n, width, start=0.0, add=True, per_text=None, pick=0, rising=False, short=False):
     beam = [([], start)]
     for _ in range(n):
@@ -546,6 +559,19 @@ def last_token_of_the_prompt_alone(model, prompt, n, width):
         found = []
         for text, total in beam:
             p = model.log_probs(prompt[-1:] + text)
+            found += [(text + [i], total + p[i]) for i in range(len(p))]
+        found.sort(key=lambda x: -x[1])
+        beam = found[:width]
+    return beam[0]
+
+
+@wrong("beam_search", says="called with a list of 3 that does not begin with it")
+def last_three_tokens_alone(model, prompt, n, width):
+    beam = [([], 0.0)]
+    for _ in range(n):
+        found = []
+        for text, total in beam:
+            p = model.log_probs((prompt + text)[-3:])
             found += [(text + [i], total + p[i]) for i in range(len(p))]
         found.sort(key=lambda x: -x[1])
         beam = found[:width]

@@ -218,6 +218,17 @@ def too_many_calls(model, prompt, n, width, function) -> str:
     return said
 
 
+def cut_short(Table, rng, function) -> str | None:
+    """A sentence on a call of log_probs that lacks tokens of a long prompt, which a Table of pairs does not show."""
+    model, prompt, n, width = Table(rng.normal(size=(4, 4, 4))), rng.integers(0, 4, 67).tolist(), 5, 3
+    for asked in _asked(model, prompt, n, width, function):
+        if list(asked[: len(prompt)]) != prompt:
+            given = f"after a prompt of {len(prompt)} tokens, log_probs was called with a list of {len(asked)}"
+            models = "The models here look at two tokens, another one at all of them"
+            return f"{given} that does not begin with it. {models}.\n→ Where to look: {BEAM}"
+    return None
+
+
 def _asked(model, prompt, n, width, function) -> Counter:
     """How often the learner's function calls log_probs with each text."""
     other, asked = type(model)(model.logp), Counter()
