@@ -849,3 +849,25 @@ def causal_with_the_maximum_of_earlier_scores(scores):
             e = np.exp(scores[t, : t + 1] - scores[t, : max(t, 1)].max())
             out[t, : t + 1] = e / e.sum()
     return out
+
+
+@wrong("causal_softmax", says="or in what goes into it (`total += np.exp(scores[t, s] - biggest)`)")
+def softmax_whose_running_sum_is_never_rescaled(scores):
+    out = np.zeros_like(scores)
+    for t in range(len(scores)):
+        biggest, total = scores[t, 0], 0.0
+        for s in range(t + 1):
+            biggest = max(biggest, scores[t, s])
+            total += np.exp(scores[t, s] - biggest)
+        for s in range(t + 1):
+            out[t, s] = np.exp(scores[t, s] - biggest) / total
+    return out
+
+
+@wrong("causal_softmax", says="NaN or infinite, first at [8, 4]")
+def softmax_relative_to_the_first_or_the_own_score(scores):
+    out = np.zeros_like(scores)
+    for t in range(len(scores)):
+        e = np.exp(scores[t, : t + 1] - max(scores[t, 0], scores[t, t]))
+        out[t, : t + 1] = e / e.sum()
+    return out

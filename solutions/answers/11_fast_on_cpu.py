@@ -1343,3 +1343,13 @@ def _four_squares_at_a_time(residual, out, mean, rstd, x1, x2, w, b):
 @wrong("residual_layernorm_forward", says="whose sum of squares leaves out the channels 4 … 6 of 7, the last")
 def fused_leaves_out_the_last_squares(residual, out, mean, rstd, x1, x2, w, b):
     _four_squares_at_a_time(residual, out, mean, rstd, x1, x2, w, b)
+
+
+@wrong("roofline", says="one limit for all functions, by any(): each of them has its own")
+def roofline_of_one_question(flops, nbytes, seconds, peak, bandwidth):
+    arithmetic, memory = flops / peak, nbytes / bandwidth
+    if np.any(arithmetic > memory):
+        shortest, attainable = arithmetic, peak + 0 * arithmetic
+    else:
+        shortest, attainable = memory, flops / memory
+    return attainable, shortest, shortest / seconds

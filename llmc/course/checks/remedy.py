@@ -41,6 +41,7 @@ NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
 GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
 EQUALS = " equals "  # in the first line of a message that names the mistake
+RIGHT_WITH = " the count is right: "  # in one that has tried what mends it
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
@@ -106,7 +107,15 @@ def with_remedy(check, cell, message, named=False) -> str:
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
-            known = NAMED if named else KNOWN if EQUALS in head else NO_COPY if READ_ONLY in head else None
+            known = (
+                NAMED
+                if named or RIGHT_WITH in head
+                else KNOWN
+                if EQUALS in head
+                else NO_COPY
+                if READ_ONLY in head
+                else None
+            )
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])

@@ -177,7 +177,7 @@ class Search:
         found, unseen = None if lost else self._in_the_solution(mutants), False
         if found and self.solution.of_arrays:
             unseen = bool(private_names(found.ours, self.solution.tree))
-        elif not lost and not found and self.solution.of_arrays:
+        elif not lost and not found and self.solution.of_arrays and np.ptp(self.got[np.isfinite(self.got)]) > 0:
             found, unseen = self._in_the_solution(lambda tree, more: arrays(tree)), True  # which has no line
             found = found or self._in_the_solution(lambda tree, more: arrays(tree), partly=True)
         if found and not unseen:

@@ -169,6 +169,12 @@ def roofline(flops, nbytes, seconds, peak, bandwidth) -> Roof:
     return Roof(np.minimum(peak, flops / nbytes * bandwidth), shortest, shortest / seconds)
 
 
+def _one_for_all(bound, above, below) -> dict:
+    """{words: (n,)} where one question decides which of two limits holds for all functions. bound: (n,) bool."""
+    words = "one limit for all functions, by {}(): each of them has its own, as np.where or np.minimum choose it"
+    return {words.format(name): above if ask(bound) else below for name, ask in (("any", np.any), ("all", np.all))}
+
+
 def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
     """Known wrong numbers."""
     flops, nbytes, seconds = (np.asarray(a, np.float64) for a in (flops, nbytes, seconds))  # (n,) each
@@ -181,6 +187,7 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the larger of the two limits: the lower one holds": np.maximum(peak, slope),
             "intensity · bandwidth, even where the peak is lower": slope,
             "the peak, whatever the intensity": np.full_like(slope, peak),
+            **_one_for_all(computing > moving, np.full_like(slope, peak), slope),
             "the reference with bytes per operation as the intensity": upside_down,
             "the speed that was reached: what is attainable does not depend on seconds": flops / seconds,
             "the intensity capped at the peak: bandwidth is missing": np.minimum(peak, flops / nbytes),
@@ -196,6 +203,7 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the shorter of the two times: both must be over": np.minimum(computing, moving),
             "the time of the arithmetic alone": computing,
             "the time of the bytes alone": moving,
+            **_one_for_all(computing > moving, computing, moving),
             "the seconds that it took": seconds,
             **_of_the_roof(flops, right.attainable),
         },
