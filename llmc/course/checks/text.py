@@ -88,7 +88,9 @@ def lines_that_make(function, piece) -> list[str]:
     except (SyntaxError, TypeError):  # it is shortened, or nothing is quoted
         return []
     found = {}
-    for line in ast.walk(tree) if tree else ():
+    if not tree or quoted_piece[1] not in ast.unparse(tree):  # it stands in a function that this one calls
+        return []
+    for line in ast.walk(tree):
         is_elsewhere = quoted_piece[1].isidentifier() or quoted_piece[1] not in ast.unparse(line)
         if isinstance(line, ast.Assign | ast.AugAssign) and is_elsewhere:
             targets = [line.target] if isinstance(line, ast.AugAssign) else line.targets
