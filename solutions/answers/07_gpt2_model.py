@@ -1369,7 +1369,9 @@ def layers_without_positions():
 
 @wrong("count_parameters", says="as its layer has outputs, not inputs. Your count is")
 def count_with_a_bias_for_each_input(maxT, V, L, C):
-    linear = lambda n, m: n * (m + 1)
+    def linear(n, m):
+        return n * (m + 1)
+
     layernorm = 2 * C
     block = 2 * layernorm + linear(C, 3 * C) + linear(C, C) + linear(C, 4 * C) + linear(4 * C, C)
     return V * C + maxT * C + L * block + layernorm

@@ -107,15 +107,8 @@ def with_remedy(check, cell, message, named=False) -> str:
         with quietly():
             kept = search.verdict(said["words"], said["name"]) if said else None
             head = message.split("\n")[0]
-            known = (
-                NAMED
-                if named or RIGHT_WITH in head
-                else KNOWN
-                if EQUALS in head
-                else NO_COPY
-                if READ_ONLY in head
-                else None
-            )
+            named = named or RIGHT_WITH in head
+            known = NAMED if named else KNOWN if EQUALS in head else NO_COPY if READ_ONLY in head else None
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])
