@@ -1164,3 +1164,14 @@ def requests_whose_top_is_set_too_early(code):
     step = "float higher = fmaxf(top, score), old = expf(top - higher), p = expf(score - higher);"
     early = "top = fmaxf(top, score);\n            float old = expf(top - fmaxf(top, score)), p = expf(score - top);"
     return replaced(code, step, early, "            top = higher;\n", "")
+
+
+@wrong("merge_parts", says="with a total that is not multiplied by exp(old - new) when the highest grows")
+def merge_in_one_loop_for_total_and_highest(code):
+    return replaced(
+        code,
+        "    for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);\n"
+        "    for (int s = 0; s < parts; s++) whole += total[s] * expf(top[s] - highest);\n",
+        "    for (int s = 0; s < parts; s++) {\n        highest = fmaxf(highest, top[s]);\n"
+        "        whole += total[s] * expf(top[s] - highest);\n    }\n",
+    )

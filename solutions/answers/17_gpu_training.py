@@ -1255,3 +1255,14 @@ def ahead_with_the_norm_before_backward(model, batches, lr, max_norm):
 
     steps = [step(x, y) for x, y in batches]
     return [float(loss) for loss, _ in steps], [float(norm) for _, norm in steps]
+
+
+@wrong("classifier_kernel", says="with the padding in the softmax.\n→")
+def classifier_of_all_columns_whose_lane_0_reads_the_target(code):
+    return replaced(
+        code,
+        "float of_target = logits[target];",
+        "float of_target;\n    if (lane == 0) of_target = logits[target];",
+        "for (int v = lane; v < V; v += 32)",
+        "for (int v = lane; v < Vp; v += 32)",
+    )

@@ -1037,3 +1037,15 @@ def interval_of_two_draws_of_the_middle_90(losses, draws, statistic):
     values = sorted(statistic(np.take_along_axis(losses, d, axis=1).mean(axis=1)) for d in draws)
     R = len(values)
     return values[int(0.05 * R)], values[int(0.95 * R)]
+
+
+@wrong("plan_run", says="from one dollar to five million d is the one behind the best")
+def plan_up_to_the_first_rise(dollars, price, speed):
+    flops = dollars / price * 3600 * speed
+    d, last = 1, np.inf
+    while True:
+        tokens = flops / (6 * weights(d) + 6 * d * (64 * d) * T)
+        loss = predicted_loss(weights(d), tokens)
+        if loss > last:
+            return d, tokens
+        d, last = d + 1, loss

@@ -4,7 +4,8 @@ import re
 
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.one_and_the_same import cancelled
-from llmc.cuda.emulator.compiling.text import line_at, mask
+from llmc.cuda.emulator.compiling.text import line_at, mask, statements
+from llmc.cuda.emulator.findings.fill_advice import condition_around
 from llmc.cuda.emulator.findings.loops import loop_around
 
 EMPTY = re.compile(r"\bif\s*\(\s*(\w+)\.count\s*(?:==|<=)\s*0(?:\.0*f?)?\s*\)\s*\{?\s*return\s+\1\s*;")  # lesson 13
@@ -24,7 +25,18 @@ def _without_a_value(report) -> list[str]:
     notes = [note for note in report.notes if note.kind == "uninitialised-local"]
     sentences = [(note.text.split("\n")[0].split(": ", 2)[-1], note.line) for note in notes]
     code = report.raw.code
-    return [_of_an_earlier_loop(code, *each) or f"{each[0][:1].upper()}{each[0][1:]}" for each in sentences]
+    sure = [each for each in sentences if not _under_one_condition(code, *each)]
+    return [_of_an_earlier_loop(code, *each) or f"{each[0][:1].upper()}{each[0][1:]}" for each in sure]
+
+
+def _under_one_condition(code, sentence, line) -> bool:
+    """Does the variable that "may" have no value get it under the very condition under which it is used?"""
+    name = MAY_USE.search(sentence)
+    text = statements(code)
+    given = re.finditer(rf"(?<![\w.]){name[1]}\s*=(?!=)", text) if name else ()
+    before = [number for number in (line_at(text, match.start()) for match in given) if number < line]
+    asked = {condition_around(text, number, line) for number in before}
+    return len(before) == 1 and "" not in asked and asked == {condition_around(text, line, before[0])}
 
 
 def _of_an_earlier_loop(code, sentence, line) -> str:

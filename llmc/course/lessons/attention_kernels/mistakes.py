@@ -169,6 +169,8 @@ def merges(top, total, sums) -> dict:
     def added(as_they_come, divided_by):
         return lambda: (sums * as_they_come[..., None]).sum(axis=1) / divided_by
 
+    never = "not multiplied by exp(old - new) when the highest grows: take the highest of all parts first, or do that"
+
     def total_of(weights):
         return (total * weights).sum(axis=1, keepdims=True)  # (rows, 1)
 
@@ -188,6 +190,8 @@ def merges(top, total, sums) -> dict:
         ),
         f"{later}, in the sums: multiply them by exp(top - highest), too": added(as_it_comes, whole),
         f"{later}, in the total: multiply it by exp(top - highest), too": added(factor, total_of(as_it_comes)),
+        f"the result with a total that is {never}": added(factor, total_of(so_far)),
+        f"the result with sums that are {never}": added(so_far, whole),
         "the result with the sums of part 0 in every part: it is sums[s * hs + c]": (
             lambda: (sums[:, :1] * factor[..., None]).sum(axis=1) / whole
         ),

@@ -258,6 +258,10 @@ def _limits(d, depth, others) -> str:
     for words, score in CHOICES.items():
         if depths == [min(range(1, DEEPEST + 1), key=lambda k: score(k, affordable(k, at))) for at in _sums()]:  # noqa: B023
             return f"\nFor all of {len(others)} sums from one dollar to five million d is {words}."
+    steps = {d - best for d, best in zip(depths, wanted)}
+    if steps in ({1}, {-1}):
+        which = "behind" if steps == {1} else "before"
+        return f"\nFor all of {len(others)} sums from one dollar to five million d is the one {which} the best."
     if len(set(depths)) == 1:
         return f"\nIt is d = {d} for every sum of money."
     top, bottom, ratios = max(depths), min(depths), [tokens / weights(k) for k, tokens, _ in others]

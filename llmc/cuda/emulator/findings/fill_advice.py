@@ -114,7 +114,7 @@ def _first_ones(found) -> str:
 def _only_where(found) -> str:
     """A sentence if all lines that give the array its first numbers stand in conditions; else ""."""
     (name, writes), text = _stores(found), statements(found.raw.code)
-    told = [_condition(text, line, found.line) for line in writes]
+    told = [condition_around(text, line, found.line) for line in writes]
     if not told or not all(told):
         return ""
     return f" Line {writes[0]} writes {name} only where `{told[0]}`."
@@ -133,7 +133,7 @@ def _stores(found) -> tuple[str, list[int]]:
     return name, [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
 
 
-def _condition(text, line, other) -> str:
+def condition_around(text, line, other) -> str:
     """What the `if` around this line asks for; "" without one, for its `else`, and if it holds the other line, too."""
     number = head_of(text, IF, line)
     head = IF.search(text.splitlines()[number - 1]) if number else None
