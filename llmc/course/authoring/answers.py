@@ -8,9 +8,10 @@ answer is CUDA C, the function gets the solution's source and returns the answer
     def gelu_without_a_check(code):
         return replaced(code, "if (i < n)", "")
 
-    python -m llmc.course.authoring.answers [12 …] [--messages]
+    python -m llmc.course.authoring.answers [12 …] [--messages] [--seed 2]
 
-prints the table exercises × (right passed, wrong refused, explained).
+prints the table exercises × (right passed, wrong refused, explained). Another seed gives the checks other numbers: what
+is no longer said then was owed to chance.
 """
 
 import argparse
@@ -181,6 +182,7 @@ def main(argv=None) -> int:
     )
     parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
     parser.add_argument("--messages", action="store_true", help="print what every check said")
+    parser.add_argument("--seed", type=int, help="of the numbers that the checks draw; others in each run without it")
     options, root = parser.parse_args(argv), checkout()
     wanted = [name for name in lessons(root) if not options.lessons or name.startswith(tuple(options.lessons))]
     if not wanted:
@@ -188,7 +190,7 @@ def main(argv=None) -> int:
     outcomes = []
     for name in wanted:
         lesson = Lesson(root, name)
-        outcomes += [lesson.give(answer) for answer in lesson.answers]
+        outcomes += [lesson.give(answer, options.seed) for answer in lesson.answers]
     for outcome in outcomes:
         if options.messages or not outcome.as_it_should:
             print(f"== {outcome.answer.exercise}: {outcome.answer.function.__name__}\n{outcome.message}")
