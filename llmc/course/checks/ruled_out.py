@@ -17,6 +17,7 @@ SMALL = re.compile(r"(?<!in place of )\b\d+e-\d+\b")  # in a sentence: "with 1e-
 AN_EPS = re.compile(r"(without )?\beps\b")
 ABOVE = re.compile(r"\bis above (\d+)\b")  # "clipped where norm is above 1"
 COMPARED = r"[<>]=?\s*{0}(?:\.0*)?f?(?![\w.])|(?<![\w.]){0}(?:\.0*)?f?\s*[<>]"
+CHOOSES = re.compile(r"max|where|clip|\bif\b|\?")
 LARGER = re.compile(r"\bof at least\b")  # max(p, eps)
 IN_A_MAXIMUM = r"(?:max[fi]?|maximum|clip)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*?(?<![\w.]){0}(?!\w)"
 IN_A_SUM = r"\+\s*{0}(?!\w)|(?<![\w.]){0}\s*\+"
@@ -42,6 +43,8 @@ def _contradicted(sentence, text) -> bool:
     has_eps = any(0 < each <= LEAST for each in numbers) or bool(re.search("eps", text, re.IGNORECASE))
     eps = AN_EPS.search(formula)
     if eps and has_eps == bool(eps[1]):
+        return True
+    if "the larger of" in formula and not CHOOSES.search(text):
         return True
     above = ABOVE.search(formula)
     if above and not re.search(COMPARED.format(above[1]), text):
