@@ -1175,3 +1175,8 @@ def merge_in_one_loop_for_total_and_highest(code):
         "    for (int s = 0; s < parts; s++) {\n        highest = fmaxf(highest, top[s]);\n"
         "        whole += total[s] * expf(top[s] - highest);\n    }\n",
     )
+
+
+@wrong("merge_parts", says="as if each lane looked at one part: has every lane the highest top of all of them?")
+def merged_by_the_highest_of_each_lane(code):
+    return replaced(code, HIGHEST, HIGHEST.replace("s = 0", "s = lane").replace("s++", "s += 32"))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.course.kernel_checks.not_finite import FAR, Case, arguments, launched, profiles, refuse, told
-from llmc.course.lessons.attention_kernels.places import EMPTY_PART, NOT_FINITE
+from llmc.course.lessons.attention_kernels.places import EMPTY_PART, NO_NUMBER, NOT_FINITE
 from llmc.course.lessons.attention_kernels.references import LOW
 
 SEEN = f"the keys that a query sees have a score of 0, and later ones {FAR:.0f}"
@@ -25,7 +25,15 @@ def merged(name, got, known):
     with np.errstate(all="ignore"):
         if any(_alike(make(), got) for make, _ in known.values()):
             return
-    refuse(name, got, EMPTY_PART, lambda: _of_parts(name), known="has numbers that are not finite")
+    given = arguments()
+    empty = given is None or bool((np.asarray(given[2]) <= LOW).any())
+    refuse(
+        name,
+        got,
+        EMPTY_PART if empty else NO_NUMBER,
+        lambda: _of_parts(name, got),
+        known="has numbers that are not finite",
+    )
 
 
 def _alike(array, got) -> bool:
@@ -86,12 +94,21 @@ def _without_a_key(name, out, queries) -> str:
     )
 
 
-def _of_parts(name) -> str:
-    """A sentence about what a part without keys must not have, if there is one and it alone is to blame; else ""."""
+def _of_parts(name, got) -> str:
+    """A sentence about a part without keys that alone is to blame, or about lanes that each know one part; else "".
+
+    got: (rows, hs).
+    """
     given = arguments()
     top, total, sums = (np.array(given[k]) for k in (2, 3, 4))  # (rows, parts) twice, (rows, parts, hs)
     empty = top <= LOW  # (rows, parts)
     if not empty.any():
+        looks = np.arange(got.shape[1]) % 32 < top.shape[1]  # (hs,)   channels of lanes that may look at a part
+        if np.array_equal(np.isfinite(got).all(axis=0), looks):
+            return (
+                f"Just the channels of lanes 0 to {top.shape[1] - 1} are finite, as if each lane looked at one part: "
+                "has every lane the highest top of all of them?"
+            )
         return ""
     ordinary = np.where(empty, np.float32(0), top), np.where(empty, np.float32(1), total)
 

@@ -55,6 +55,7 @@ EMPTY_PART = (
     "a part without a key has top = -3.4e38, total = 0 and sums of 0: take exp(top - highest), which is 0 there, and "
     f"never exp(highest - top); {SPLIT}"
 )
+NO_NUMBER = f"where is 0 / 0, infinity minus infinity, or exp of a large number; {SPLIT}"
 NO_STATS = (
     "exp(score - stats) is a probability, at most 1: subtract stats, which is the logarithm of the sum, and multiply "
     f"the dot product by the scale first; {DERIVED}"
