@@ -52,6 +52,9 @@ def tables():
         yield getattr(normed, name), known[name]
 
 
+BY_THE_CALL = "one limit for all functions"  # another call tells it from the mistake that takes the same limit always
+
+
 def test_every_known_mistake_is_wrong_and_unlike_the_others():
     for expected, wrongs in tables():
         arrays = [expected, *(np.asarray(array) for array, _ in wrongs.values())]
@@ -59,7 +62,8 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
             assert one.shape == expected.shape
             for k, other in enumerate(arrays[:i]):
                 far = np.abs(one - other).max() > 3e-4 * np.abs(one).max()
-                assert far, ([None, *wrongs][i], [None, *wrongs][k])
+                names = [[None, *wrongs][n] for n in (i, k)]
+                assert far or any(name and name.startswith(BY_THE_CALL) for name in names) and None not in names, names
 
 
 def test_dk_and_dv_of_the_last_block_are_recognised():
