@@ -27,12 +27,16 @@ def kernels_of(function):
 
 
 def in_any_order(function, call) -> str | None:
-    """A sentence if `call`, of nothing, is clearly faster once all kernels of the function have fastmath; else None."""
+    """A sentence if `call`, of nothing, is clearly faster once all kernels of the function have fastmath; else None.
+
+    For exercises whose numbers are finite: fastmath takes for granted that all are.
+    """
     kernels = {id(kernel): kernel for kernel in kernels_of(function)}
     strict = {k: kernel for k, kernel in kernels.items() if not getattr(kernel, "targetoptions", LOOSE).get("fastmath")}
     if not strict:
         return None
-    call, before = among_learners_names(call), _least(among_learners_names(call))
+    call = among_learners_names(call)
+    before = _least(call)
     plain = [getattr(each, "py_func", each) for each in (function, *strict.values())]
     known = {id(each.__globals__): each.__globals__ for each in plain}.values()
     held = [{name: value for name, value in names.items() if id(value) in strict} for names in known]
@@ -42,6 +46,8 @@ def in_any_order(function, call) -> str | None:
             names.update({name: loose[id(kernel)] for name, kernel in ours.items()})
         call()  # compiles them
         gained = before / _least(call)
+    except Exception:  # it does not compile so, say
+        return None
     finally:
         for names, ours in zip(known, held):
             names.update(ours)

@@ -39,7 +39,7 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 READ_ONLY = "is read-only"  # of an input: nothing mends that but another array to write to
 NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 # An error in the first line, and the changes that only hide it: NumPy's numbers divide by 0 without a word.
-ELSE = {READ_ONLY: NO_COPY, "ZeroDivisionError": re.compile(r"with `np\.")}
+HIDING = {READ_ONLY: NO_COPY, "ZeroDivisionError": re.compile(r"with `np\.")}
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
 GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
 EQUALS = " equals "  # in the first line of a message that names the mistake
@@ -111,7 +111,7 @@ def with_remedy(check, cell, message, named=False) -> str:
             head = message.split("\n")[0]
             named = named or RIGHT_WITH in head
             known = NAMED if named else KNOWN if EQUALS in head else None
-            known = known or next((kinds for words, kinds in ELSE.items() if words in head), None)
+            known = known or next((kinds for words, kinds in HIDING.items() if words in head), None)
             told = named or (MEASURED if MEASURED.search(head) else not GENERIC.search(head))
             found = None if kept else search.sentence(COUNTED in message, known, told)
         told_twice = said and found and found.endswith(said["words"])

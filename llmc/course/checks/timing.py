@@ -26,7 +26,7 @@ LOOPS = (
 )
 TURNS = "Look there first: a turn of a loop should work on thousands of numbers."
 LINES, MORE = 20_000, 100  # lines in a call, and times as many as in the given function's: that takes the time
-LONG = 5.0  # seconds: such a call is not made again to count lines
+LONG = 5.0  # seconds: such a call is not made again, to count lines or with fastmath
 
 ARITHMETIC = (
     "Its temporary arrays are small, and no loop runs in Python, so the arithmetic itself takes the time: "
@@ -60,10 +60,10 @@ def faster(c, given, yours, times, *, look, compiled=None, limit=None, of=None, 
     """Raise WrongAnswer unless `yours` is `times` as fast as `given`, both functions of nothing; else say how fast.
 
     c: the check. given: runs in one thread. times: below 1, `yours` may be slower. look: what to look at first when it
-    is too slow; compiled: the same for an answer that Numba compiles. limit: a function that takes turns with both; the
-    message says which share of its speed was reached, taking `scale` times its seconds, and calls it `of`. lean: bytes;
-    an answer whose temporary arrays take no more passes if it keeps up with the given function. BLAS gets one thread:
-    on a busy machine several wait for each other.
+    is too slow; compiled: the same for an answer that Numba compiles, which is tried with fastmath first. limit: a
+    function that takes turns with both; the message says which share of its speed was reached, taking `scale` times its
+    seconds, and calls it `of`. lean: bytes; an answer whose temporary arrays take no more passes if it keeps up with
+    the given function. BLAS gets one thread: on a busy machine several wait for each other.
     """
     from threadpoolctl import threadpool_limits  # here, because importing llmc.course needs NumPy alone
 
@@ -85,9 +85,10 @@ def faster(c, given, yours, times, *, look, compiled=None, limit=None, of=None, 
         small = LOOPS if in_python(evidence.learners_function()) else ARITHMETIC
         turns = _many_lines(given, yours, speed) if times >= 1 else None
         lean_too = _lean_would_do(memory, lean) if bar >= times else ""
-        loops = in_any_order(evidence.learners_function(), yours) if turns is None else None
+        loops = None
         if compiled and any(kernels_of(evidence.learners_function())):
             look = compiled
+            loops = in_any_order(evidence.learners_function(), yours) if speed.yours < LONG else None
         advice = loops or (_with_cost(small) if bar < times else turns or _with_cost(_narrower(look, lean)))
         raise WrongAnswer(f"right, but it is {described}; {goal}. {lean_too}{advice}")
     return speed

@@ -1,6 +1,7 @@
 """Which inputs a wrong number is made from, and which it should be made from: inputs are changed until it changes."""
 
 import copy
+from itertools import chain
 
 import numpy as np
 
@@ -78,8 +79,8 @@ def _should(experiment, source, grown, k, element) -> tuple:
     In a flat part of a curve, as of GELU's derivative above 3, a small change makes none.
     """
     values = experiment.arguments[source].reshape(-1)
-    much = [values + factor * (np.abs(values).max(initial=0.0) + 1) for factor in HIDDEN]
-    for changed in [grown, *much]:
+    much = (values + factor * (np.abs(values).max(initial=0.0) + 1) for factor in HIDDEN)
+    for changed in chain([grown], much):
         found = _reach(_affects(experiment, experiment.ours, source, changed, k, element, LEAST), values.size)
         if found:
             return found

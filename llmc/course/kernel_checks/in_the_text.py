@@ -5,8 +5,7 @@ import re
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.one_and_the_same import cancelled
 from llmc.cuda.emulator.compiling.text import line_at, mask, statements
-from llmc.cuda.emulator.findings.fill_advice import condition_around
-from llmc.cuda.emulator.findings.loops import loop_around
+from llmc.cuda.emulator.findings.loops import condition_around, loop_around
 
 EMPTY = re.compile(r"\bif\s*\(\s*(\w+)\.count\s*(?:==|<=)\s*0(?:\.0*f?)?\s*\)\s*\{?\s*return\s+\1\s*;")  # lesson 13
 MAY_USE = re.compile(r"\bmay use (\w+),")

@@ -31,7 +31,8 @@ def merged(name, got, known):
         name,
         got,
         EMPTY_PART if empty else NO_NUMBER,
-        lambda: _of_parts(name, got),
+        lambda: _of_lanes(got),
+        lambda: _of_parts(name),
         known="has numbers that are not finite",
     )
 
@@ -94,21 +95,27 @@ def _without_a_key(name, out, queries) -> str:
     )
 
 
-def _of_parts(name, got) -> str:
-    """A sentence about a part without keys that alone is to blame, or about lanes that each know one part; else "".
+def _of_lanes(got) -> str:
+    """A sentence if just those channels are finite whose lanes have a part to look at, and all have keys; else "".
 
     got: (rows, hs).
     """
+    top = np.asarray(arguments()[2])  # (rows, parts)
+    looks = np.arange(got.shape[1]) % 32 < top.shape[1]  # (hs,)
+    if (top <= LOW).any() or not np.array_equal(np.isfinite(got).all(axis=0), looks):
+        return ""
+    return (
+        f"Just the channels of lanes 0 to {top.shape[1] - 1} are finite, as if each lane looked at one part: has every "
+        "lane the highest top of all of them?"
+    )
+
+
+def _of_parts(name) -> str:
+    """A sentence about what a part without keys must not have, if there is one and it alone is to blame; else ""."""
     given = arguments()
     top, total, sums = (np.array(given[k]) for k in (2, 3, 4))  # (rows, parts) twice, (rows, parts, hs)
     empty = top <= LOW  # (rows, parts)
     if not empty.any():
-        looks = np.arange(got.shape[1]) % 32 < top.shape[1]  # (hs,)   channels of lanes that may look at a part
-        if np.array_equal(np.isfinite(got).all(axis=0), looks):
-            return (
-                f"Just the channels of lanes 0 to {top.shape[1] - 1} are finite, as if each lane looked at one part: "
-                "has every lane the highest top of all of them?"
-            )
         return ""
     ordinary = np.where(empty, np.float32(0), top), np.where(empty, np.float32(1), total)
 

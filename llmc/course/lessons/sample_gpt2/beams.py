@@ -69,27 +69,22 @@ def search(log_probs, prompt, n, width, bug=None):
             if bug in RANKS:
                 each = [(RANKS[bug](total, item[0] - total), *item[1:]) for item in each]
             each.sort(key=_falling if bug not in ("unsorted", "divided") else lambda item: 0)
-            one, many = bug == "one of each" and len(beam) >= width, bug == "each"
-            most = 1 if one else width if many or bug == "rising of the best" else 2 if bug == "two of each" else None
-            found += each[:most]  # (rank, text, log-probability)
+            one = 1 if len(beam) >= width else None
+            most = {"one of each": one, "two of each": 2, "each": width, "rising of the best": width}
+            found += each[: most.get(bug)]  # (rank, text, log-probability)
         if bug == "divided":
             at = (divmod(place, len(beam)) for place in range(len(found)))
             found = [(item[0], [*beam[k][0], token], item[2]) for item, (token, k) in zip(found, at)]
-        least_first = dict.fromkeys(("rising", "rising of the best"), itemgetter(0))
-        found.sort(key=({"unsorted": lambda item: 0} | least_first).get(bug, _falling))
+        orders = {"rising": itemgetter(0), "rising of the best": itemgetter(0), "unsorted": lambda item: 0}
+        found.sort(key=orders.get(bug, _falling))
         if bug == "of each token":
             first = {text[-1]: k for k, (_, text, _) in reversed([*enumerate(found)])}
             found = [found[k] for k in sorted(first.values())]
         alone = bug == "late" and k == 0 or bug == "early" and k == n - 2
         beam = [item[1:] for item in (found if bug == "each" else found[: 1 if alone else width])]
-    text, total = (
-        beam[-1]
-        if bug in ("least", "rising of the best")
-        else max(beam, key=itemgetter(1))
-        if bug == "newest"
-        else beam[0]
-    )
-    return text, total
+    if bug == "newest":
+        return max(beam, key=itemgetter(1))
+    return beam[-1 if bug in ("least", "rising of the best") else 0]
 
 
 RANKS = {  # by what continuations are sorted, of the text's log-probability before and of the new token's

@@ -5,9 +5,9 @@ from math import prod
 
 import numpy as np
 
-from llmc.cuda.emulator.compiling.text import closing, line_at, statements
+from llmc.cuda.emulator.compiling.text import line_at, statements
 from llmc.cuda.emulator.findings.absences import exits
-from llmc.cuda.emulator.findings.loops import IF, head_of
+from llmc.cuda.emulator.findings.loops import condition_around
 from llmc.cuda.emulator.findings.places import item_of
 from llmc.cuda.emulator.findings.values import function_around
 
@@ -131,16 +131,6 @@ def _stores(found) -> tuple[str, list[int]]:
     here, at = function_around(text.splitlines(), found.line)
     before = found.line - here.count("\n", 0, at) - 1  # lines in front of that function
     return name, [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
-
-
-def condition_around(text, line, other) -> str:
-    """What the `if` around this line asks for; "" without one, for its `else`, and if it holds the other line, too."""
-    number = head_of(text, IF, line)
-    head = IF.search(text.splitlines()[number - 1]) if number else None
-    if not head or not head[0].startswith("if") or head_of(text, IF, line, other) == number:
-        return ""
-    at = sum(map(len, text.splitlines(True)[: number - 1])) + head.end() - 1
-    return " ".join(text[at + 1 : closing(text, at)].split())
 
 
 def _padding(found) -> str:

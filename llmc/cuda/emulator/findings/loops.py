@@ -95,6 +95,16 @@ def _holds(texts, number, pattern, *lines) -> bool:
     return bool(head) and end_of_statement(texts, number, head.start())[0] >= max(lines)
 
 
+def condition_around(text, line, other) -> str:
+    """What the `if` around this line asks for; "" without one, for its `else`, and if it holds the other line, too."""
+    number = head_of(text, IF, line)
+    head = IF.search(text.splitlines()[number - 1]) if number else None
+    if not head or not head[0].startswith("if") or head_of(text, IF, line, other) == number:
+        return ""
+    at = sum(map(len, text.splitlines(True)[: number - 1])) + head.end() - 1
+    return " ".join(text[at + 1 : closing(text, at)].split())
+
+
 def loop_around(code, *lines) -> tuple[int, int] | None:
     """(first, last) line of the innermost loop that holds all of `lines`, or None."""
     texts = statements(code).splitlines()
