@@ -1450,3 +1450,22 @@ def softmax_of_centred_gradients(dp, p):
 @wrong("attention_softmax_backward", says="that is the backward pass of the logarithm of the softmax")
 def softmax_as_if_of_its_logarithm(dp, p):
     return dp - p * dp.sum(axis=-1, keepdims=True)
+
+
+@wrong("lean_attention_forward", says="Where it holds most, its names hold `weights` (")
+def lean_with_a_list_of_all_blocks(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    mask = np.triu(np.full((64, 64), -np.inf, np.float32), k=1)
+    weights = []
+    for start in range(0, T, 64):
+        stop = min(start + 64, T)
+        s = (q[:, :, start:stop] * hs**-0.5) @ k[:, :, :stop].swapaxes(-1, -2)
+        s[..., start:] += mask[: stop - start, : stop - start]
+        s -= s.max(axis=-1, keepdims=True)
+        np.exp(s, out=s)
+        s /= s.sum(axis=-1, keepdims=True)
+        weights.append(s)
+    out = np.concatenate([p @ v[:, :, : p.shape[-1]] for p in weights], axis=2)
+    return out.transpose(0, 2, 1, 3).reshape(B, T, C)

@@ -1401,3 +1401,22 @@ def lr_falls_from_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
     x = (step - warmup) / (total - warmup)
     falls = {"cosine": 0.5 * (1 + math.cos(math.pi * x)), "linear": 1 - x, "wsd": 1 - math.sqrt(x)}
     return min_lr + (max_lr - min_lr) * falls[kind]
+
+
+@wrong("fast_adamw_step", says="that it makes, in a smaller call: `np.empty_like(params)` (50003,) float32.")
+def adamw_with_two_new_arrays_by_out(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    work, root = np.empty_like(params), np.empty_like(params)
+    np.multiply(grads, 1 - beta1, out=work)
+    np.multiply(m, beta1, out=m)
+    np.add(m, work, out=m)
+    np.multiply(grads, grads, out=work)
+    np.multiply(work, 1 - beta2, out=work)
+    np.multiply(v, beta2, out=v)
+    np.add(v, work, out=v)
+    np.divide(v, 1 - beta2**t, out=root)
+    np.sqrt(root, out=root)
+    np.add(root, eps, out=root)
+    np.divide(m, root, out=work)
+    np.multiply(work, lr / (1 - beta1**t), out=work)
+    np.multiply(params, 1 - lr * weight_decay, out=params)
+    np.subtract(params, work, out=params)

@@ -1326,3 +1326,18 @@ def fours_whose_tail_begins_at_a_quarter(code):
     if (thread < n % 4) out[fours + thread] = x1[fours + thread] + x2[fours + thread];
 """,
     )
+
+
+@wrong("residual_vec4", says="Everything before it is written. Work out by hand which thread should write out[")
+def fours_whose_tail_is_left_to_one_block(code):
+    return body(
+        code,
+        """
+    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x), rest = n % 4, end = n - rest;
+    if (i < end) {
+        float4 a = *(const float4*)(x1 + i), b = *(const float4*)(x2 + i);
+        *(float4*)(out + i) = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+    }
+    if (blockIdx.x == 0 && threadIdx.x < rest) out[end + threadIdx.x] = x1[end + threadIdx.x] + x2[end + threadIdx.x];
+""",
+    )

@@ -1266,3 +1266,9 @@ def classifier_of_all_columns_whose_lane_0_reads_the_target(code):
         "for (int v = lane; v < V; v += 32)",
         "for (int v = lane; v < Vp; v += 32)",
     )
+
+
+@wrong("classifier_kernel", says="Only the padding's own gradient is not finite: write 0 there, whatever the padding")
+def classifier_whose_padding_is_multiplied_by_0(code):
+    p = "float p = v < V ? expf(logits[v] - of_row) / total : 0.0f"
+    return replaced(code, p, "float p = expf(logits[v] - of_row) / total * (v < V)")

@@ -1300,3 +1300,45 @@ def gelu_with_a_sum_in_front_of_a_shift(code):
 @wrong("recompute_schedule", says=": it needs no tensor, but has a backward pass, too.")
 def schedule_without_layers_that_need_nothing(net, limit):
     return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[::-1] if layer.needs]
+
+
+@wrong("gelu_bf16", says="as these are numbers of 16 bits, a sign or a bit in the wrong place")
+def gelu_of_signed_halves(code):
+    return replaced(
+        code,
+        PACK,
+        "short first = nearest(low * gate(low)).bits, second = nearest(high * gate(high)).bits;\n"
+        "    return first | second << 16;",
+    )
+
+
+@wrong("recompute_schedule", says="drops tensors for which there is room until it makes them again")
+def schedule_that_drops_one_layer_too_early(net, limit):
+    layers, kept = {layer.name: layer for layer in net}, {layer.name for layer in net}
+    given_up = sorted(net, key=lambda layer: layer.us / layer.size)
+    while True:
+        schedule, there = [], set()
+
+        def make(name):
+            if name not in there:
+                for read in layers[name].reads:
+                    make(read)
+                schedule.append(("make", name))
+                there.add(name)
+
+        def clean(useful):
+            for name in sorted(there - useful):
+                schedule.append(("drop", name))
+                there.remove(name)
+
+        for k in range(len(net)):
+            make(net[k].name)
+            clean(kept.union(*(layer.reads for layer in net[k + 1 :])))
+        for k in range(len(net) - 1, -1, -1):
+            for name in net[k].needs:
+                make(name)
+            schedule.append(("backward", net[k].name))
+            clean(set().union(*(layer.needs for layer in net[: max(k - 1, 0)])))
+        if play(net, schedule)[0] <= limit or not given_up:
+            return schedule
+        kept.remove(given_up.pop(0).name)

@@ -1051,3 +1051,17 @@ def clip_by_the_quotient_of_no_norm(shard, most, ranks):
     factor = min(1.0, most / norm)
     shard[:] = shard * np.float32(factor)
     return norm
+
+
+@wrong("choose_buckets", says="In every case they are as slow as can be: is the choice with the MOST time taken?")
+def buckets_of_one_size_that_take_longest(pieces, cluster):
+    n = len(pieces)
+    best, least = None, 0.0
+    for size in range(1, n + 1):
+        counts = [size] * (n // size)
+        if n % size:
+            counts.append(n % size)
+        ms = play(pieces, counts, cluster)
+        if ms > least:
+            best, least = counts, ms
+    return best

@@ -25,8 +25,11 @@ def said_of_names(function, call) -> str:
     finally:
         sys.settrace(previous)
     most = max(watched.held, key=lambda held: sum(size for name, size in held.values()), default={})
-    own = [(name, size) for key, (name, size) in most.items() if (key, size) not in watched.returned]
-    sizes = sorted(own, key=lambda held: -held[1])
+    own = {}  # {name: bytes}, a list's together
+    for key, (name, size) in most.items():
+        if (key, size) not in watched.returned:
+            own[name] = own.get(name, 0) + size
+    sizes = sorted(own.items(), key=lambda held: -held[1])
     named = [f"`{name}` ({size / 1e6:.2g} MB)" for name, size in sizes[:MANY] if size > LITTLE * sizes[0][1]]
     return f" Where it holds most, its names hold {', '.join(named)}." if named else ""
 
@@ -53,11 +56,19 @@ class _Watched:
 
 
 def _arrays_of(frame) -> dict:
-    """{id: (name, bytes)} of the arrays behind the variables, without those of the arguments."""
+    """{id: (name, bytes)} of the arrays behind the variables, and in their lists, without those of the arguments."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    owners = [(name, _owner(value)) for name, value in frame.f_locals.items() if isinstance(value, np.ndarray)]
+    owners = [(name, _owner(each)) for name, value in frame.f_locals.items() for each in _arrays_in(value)]
     given = {id(owner) for name, owner in owners if name in names}
     return {id(owner): (name, owner.nbytes) for name, owner in reversed(owners) if id(owner) not in given}
+
+
+def _arrays_in(value) -> list:
+    """An array, or those in a list, a tuple or a dict of them."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    several = value if isinstance(value, (list, tuple)) else [value]
+    return [each for each in several if isinstance(each, np.ndarray)]
 
 
 def _owner(array):

@@ -38,9 +38,11 @@ def _made_in(answer, call) -> dict:
     In a single call, arrays may be as large by chance: where it has as many channels as rows, say.
     """
     trace, found = Trace.of(answer, call), {}
+    old = list(trace.outputs) if trace else []  # also where one text makes several: `root` is not made by `out=root`
     for step in trace.steps if trace else ():
         made = step.kind in (ast.BinOp, ast.Call, ast.Subscript, ast.UnaryOp) and isinstance(step.value, np.ndarray)
-        if made and step.value.base is None and not any(step.value is old for old in (*trace.outputs, *found.values())):
+        if made and step.value.base is None and not any(step.value is each for each in old):
+            old.append(step.value)
             found.setdefault(step.text, step.value)
     most = max((array.nbytes for array in found.values()), default=0)
     if 4 * most < max((array.nbytes for array in arrays_in((call.arguments, call.options))), default=0):

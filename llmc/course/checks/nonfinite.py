@@ -22,7 +22,13 @@ def why_not_finite(got, bad) -> str:
         return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0; was inf itself written?"
     if (got[bad] == -np.inf).all():
         return "log(0) is -inf, of a probability that was rounded to 0, say; or was -inf itself written, as in a mask?"
-    return USUAL
+    bits = ", or, as these are numbers of 16 bits, a sign or a bit in the wrong place"
+    return USUAL + bits * _in_16_bits(got)
+
+
+def _in_16_bits(got) -> bool:
+    """Does an array of float32 hold bfloat16, which a kernel puts together from bits?"""
+    return got.dtype == np.float32 and not (np.ascontiguousarray(got).view(np.uint32) & 0xFFFF).any()
 
 
 def _finite_when_small() -> bool:

@@ -50,10 +50,13 @@ def _foreign(experiment, k) -> list[str]:
     if not experiment.is_right(experiment.changed(k, np.where(read, values, values[read].min()))):
         return []
     name, first = experiment.names[k], experiment.place(k, int(np.flatnonzero(~read)[0]))
-    return [
-        f"The same launch is right with other numbers where none of {name} should be looked at, in {first} and the "
-        "like: they count somewhere, in a maximum or in a sum."
-    ]
+    told = (
+        f"The same launch is right with other numbers where none of {name} should be looked at, in {first} and the like"
+    )
+    wrong = experiment.wrong(*experiment.base)
+    if wrong.keys() == {k} and not wrong[k][read].any():  # an array that is changed in place
+        return [f"{told}. Only what is left there is wrong: it is made of these numbers, and 0 times inf is NaN."]
+    return [f"{told}: they count somewhere, in a maximum or in a sum."]
 
 
 def _limit(experiment, k, code) -> list[str]:

@@ -16,7 +16,7 @@ def seen_of_writers(report) -> str:
         return ""
     written = shares.accessed(report, written=True)
     written = written[written[:, 0] == missing.argument, 1:]  # (n, 2): element, thread
-    return _met(report, written, argument) or _idle_block(report, written, argument.name)
+    return _met(report, written, argument) or _idle_block(report, written, argument)
 
 
 def _met(report, written, argument) -> str:
@@ -31,11 +31,13 @@ def _met(report, written, argument) -> str:
     return f"Others have two writers: {first} and {second} both write {what}. Work out the index of these two."
 
 
-def _idle_block(report, written, name) -> str:
-    """A block that writes nothing of the array."""
-    threads, blocks = math.prod(report.raw.block), math.prod(report.raw.grid)
-    idle = np.setdiff1d(np.arange(blocks), written[:, 1] // threads)
-    if not len(idle) or len(idle) == blocks:
+def _idle_block(report, written, argument) -> str:
+    """A block that writes nothing of the array, if enough is missing for it: the last one may have nothing to write."""
+    threads, blocks, name = math.prod(report.raw.block), math.prod(report.raw.grid), argument.name
+    busy, shares = np.unique(written[:, 1] // threads, return_counts=True)
+    idle = np.setdiff1d(np.arange(blocks), busy)
+    missing = argument.array.size - len(np.unique(written[:, 0]))
+    if not len(idle) or not len(busy) or 2 * missing < len(idle) * shares.min():
         return ""
     first = triple(_coordinates(int(idle[0]), report.raw.grid))
     more = f", nor of {plural(len(idle) - 1, 'other block')}," * (len(idle) > 1)

@@ -1,8 +1,18 @@
 """Mistakes on a whole line: a factor too many, another function of it."""
 
 import ast
+import math
 
 from llmc.course.mutants.places import quoted
+
+FUNCTIONS = {
+    "np.log(x)": "the logarithm",
+    "np.exp(x)": "exp",
+    "np.sqrt(x)": "the root",
+    "x * x": "the square",
+    "1 - x": "1 minus the value",
+    "1 / x": "1 over the value",
+}
 
 
 def once_more(place, names):
@@ -22,11 +32,15 @@ def once_more(place, names):
         yield 5, f"with {here} minus `{name}`", ast.BinOp(place.node, ast.Sub(), factor)
     for factor in (2, 0.5):
         yield 5, f"with {here} times {factor:g}", ast.BinOp(place.node, ast.Mult(), ast.Constant(factor))
-    for text, word in (("np.log(x)", "the logarithm"), ("np.exp(x)", "exp"), ("np.sqrt(x)", "the root")):
-        yield 5, f"with {word} of {here}", filled(text, place.node)
-    for text, word in (("x * x", "the square"), ("1 - x", "1 minus the value"), ("1 / x", "1 over the value")):
+    for text, word in FUNCTIONS.items() if not _calls_a_name(place.node) else ():
         yield 5, f"with {word} of {here}", filled(text, place.node)
     yield 3, f"with the sign of {here} changed", ast.UnaryOp(ast.USub(), place.node)
+
+
+def _calls_a_name(node) -> bool:
+    """play(pieces, counts), not np.sqrt(hs) nor sqrt(hs): what it gives is compared, and no part of a formula."""
+    name = getattr(node.func, "id", None) if isinstance(node, ast.Call) else None
+    return name is not None and not hasattr(math, name)
 
 
 def filled(text, node):

@@ -189,11 +189,41 @@ def _given_up(net, schedule, limit, most) -> str:
         1e6 * sum(each.us for each in some) / sum(each.size for each in some) for some in (gone, kept or net)
     )
     if dear <= cheap:
-        return "Which tensors give back the most bytes for a microsecond?"
+        return _dropped_too_early(net, schedule, limit, most) or (
+            f"It makes {len(gone)} tensors again, which cost no more per byte than those that it keeps; the task's "
+            "limit on the time asks for fewer of them."
+        )
     costs = (
         f"those that it makes again cost {dear:.2f} µs for a million bytes, and those that it keeps only {cheap:.2f}"
     )
     return f"It gives up the wrong tensors: {costs}. Give up first what costs the fewest microseconds per byte."
+
+
+def _dropped_too_early(net, schedule, limit, most) -> str:
+    """A sentence if enough time is saved by keeping tensors from a drop until they are made again, with room for them.
+
+    It names the drop whose tensor is wanted again first.
+    """
+    sizes, events, early = {layer.name: layer.size for layer in net}, list(schedule), []
+    spans = []  # (first item, item after the last) in which a tensor is not there, between two times that it is made
+    for i, (action, name) in enumerate(schedule):
+        if action == "drop" and ("make", name) in schedule[i:]:
+            spans.append((i, schedule.index(("make", name), i), name))
+    held = np.array(memory_in_time(net, schedule))
+    for i, j, name in sorted(spans, key=lambda span: span[1] - span[0]):
+        if held[i:j].max() + sizes[name] <= limit:
+            held[i:j] += sizes[name]
+            events[i] = events[j] = None
+            early.append((i, j, name))
+    cost = play(net, [event for event in events if event]) if early else None
+    once = sum(layer.us for layer in net)
+    if cost is None or cost.peak > limit or cost.us / once - 1 > most:
+        return ""
+    i, j, name = early[0]
+    return (
+        f"It drops tensors for which there is room until it makes them again, {len(early)} times: {name} in item {i}, "
+        f"made again in item {j}. Without these drops it is {cost.us / once - 1:.1%}."
+    )
 
 
 def _with_less(net, limit) -> str:
