@@ -1314,31 +1314,34 @@ def gelu_of_signed_halves(code):
 
 @wrong("recompute_schedule", says="drops tensors for which there is room until it makes them again")
 def schedule_that_drops_one_layer_too_early(net, limit):
-    layers, kept = {layer.name: layer for layer in net}, {layer.name for layer in net}
     given_up = sorted(net, key=lambda layer: layer.us / layer.size)
-    while True:
-        schedule, there = [], set()
-
-        def make(name):
-            if name not in there:
-                for read in layers[name].reads:
-                    make(read)
-                schedule.append(("make", name))
-                there.add(name)
-
-        def clean(useful):
-            for name in sorted(there - useful):
-                schedule.append(("drop", name))
-                there.remove(name)
-
-        for k in range(len(net)):
-            make(net[k].name)
-            clean(kept.union(*(layer.reads for layer in net[k + 1 :])))
-        for k in range(len(net) - 1, -1, -1):
-            for name in net[k].needs:
-                make(name)
-            schedule.append(("backward", net[k].name))
-            clean(set().union(*(layer.needs for layer in net[: max(k - 1, 0)])))
-        if play(net, schedule)[0] <= limit or not given_up:
+    for n in range(len(net) + 1):
+        schedule = _schedule_one_too_early(net, {layer.name for layer in given_up[n:]})
+        if play(net, schedule)[0] <= limit:
             return schedule
-        kept.remove(given_up.pop(0).name)
+
+
+def _schedule_one_too_early(net, kept):
+    layers, schedule, there = {layer.name: layer for layer in net}, [], set()
+
+    def make(name):
+        if name not in there:
+            for read in layers[name].reads:
+                make(read)
+            schedule.append(("make", name))
+            there.add(name)
+
+    def clean(useful):
+        for name in sorted(there - useful):
+            schedule.append(("drop", name))
+            there.remove(name)
+
+    for k in range(len(net)):
+        make(net[k].name)
+        clean(kept.union(*(layer.reads for layer in net[k + 1 :])))
+    for k in range(len(net) - 1, -1, -1):
+        for name in net[k].needs:
+            make(name)
+        schedule.append(("backward", net[k].name))
+        clean(set().union(*(layer.needs for layer in net[: max(k - 1, 0)])))
+    return schedule

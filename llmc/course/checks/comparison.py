@@ -7,6 +7,8 @@ with those that any layer can have (`signatures.py`); if none of them fits, the 
 Whatever a message says of the cause rests on evidence of this run. What nobody tested is left out, or is a question.
 """
 
+import re
+
 import numpy as np
 
 from llmc.course.checks import causes, evidence, second_draw, text, written
@@ -178,7 +180,7 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
         first = f"{count}: {why}" if shown else count
         by_chance = origin and alike and not found.ours.startswith("without") and _right_but_for_nan(case)
         alike = [] if by_chance else alike
-        return [stopped(first), *(_said_new(new) if origin else []), *filter(None, [origin]), *alike]
+        return [stopped(first), *(_said_new(_not_asked(new)) if origin else []), *filter(None, [origin]), *alike]
     return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
 
 
@@ -186,6 +188,11 @@ def _right_but_for_nan(case) -> bool:
     """Is NaN all that is wrong? Then many expressions of our solution would give the same."""
     finite = np.isfinite(case.got)
     return np.allclose(case.got[finite], case.expected[finite], rtol=1e-4)
+
+
+def _not_asked(new) -> str:
+    """What is new without a question behind it: where the origin of NaN is known, it would lead away."""
+    return re.sub(r"\. [A-Z][^.?]*\?$", "", new or "")
 
 
 def _said_new(new) -> list[str]:

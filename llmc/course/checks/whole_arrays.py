@@ -85,7 +85,9 @@ def _there(node, variables, asks) -> str | None:
     array = variables.get(node.id) if isinstance(node, ast.Name) else None
     if not isinstance(array, np.ndarray) or array.dtype == bool:
         return None
-    return f"An array as a whole is neither true nor false: `{node.id} {asks}` asks whether there is one."
+    size = "== 0` whether it is empty" if asks == "is None" else "> 0` whether it holds any number"
+    there = f"`{node.id} {asks}` asks whether there is one, `{node.id}.size {size}"
+    return f"An array as a whole is neither true nor false: {there}."
 
 
 def _converted(nodes):

@@ -48,7 +48,7 @@ def _copied_arguments(function):
         first = ast.parse(f"{name} = {name}.copy()").body[0]
         ast.copy_location(first, function.body[0])
         place = Place(function, "body", None, ())
-        yield 2, f"with {quoted(first)} as its first line", ((place, [first, *function.body]),)
+        yield 2, f"with {quoted(first)} as the first line of {function.name}", ((place, [first, *function.body]),)
 
 
 def _earlier(block, k):

@@ -62,7 +62,7 @@ def test_what_is_no_array_is_mended_too():
 
 def test_an_input_that_was_changed_gets_a_copy():
     message = said(TWICE, "def answer(numbers):\n    numbers.sort()\n    return numbers\n")
-    assert "with `numbers = numbers.copy()` as its first line" in message
+    assert "with `numbers = numbers.copy()` as the first line of answer." in message
 
 
 def test_a_function_that_keeps_something_is_right_when_it_is_defined_anew():

@@ -26,6 +26,19 @@ RANGES = {  # name: (type, condition, what it must be)
     "beta2": (Real, lambda x: 0 <= x < 1, "a number from 0 to below 1"),
     "clip": (Real, lambda x: x > 0, "a number above 0"),
 }
+MEANT = {  # other words for them
+    "lr": "learning_rate",
+    "max_lr": "learning_rate",
+    "B": "batch_size",
+    "batch": "batch_size",
+    "T": "length",
+    "C": "channels",
+    "NH": "heads",
+    "L": "layers",
+    "warmup_steps": "warmup",
+    "decay": "weight_decay",
+    "kind": "schedule",
+}
 
 
 def explain_settings(settings, given):
@@ -44,7 +57,10 @@ def refused(settings, ranges, given) -> str | None:
     """
     for name, value in settings.items():
         if name not in ranges:
-            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
+            meant, listed_names = MEANT.get(name), ", ".join(given)
+            if meant in given:
+                return f"{name!r} cannot be set: is {meant!r} meant? The settings are {listed_names}"
+            return f"{name!r} cannot be set; the settings are {listed_names}"
         kind, holds, what = ranges[name]
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_) or not holds(value):
             return f"{name} must be {what}, not {value!r}"
