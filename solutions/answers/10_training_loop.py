@@ -869,7 +869,7 @@ def settings_that_forget_at_once():
     return {"batch_size": 8, "learning_rate": 3e-3, "beta2": 0.0}
 
 
-@wrong("best_settings", says="'lr' cannot be set; the settings are batch_size, learning_rate")
+@wrong("best_settings", says="'lr' cannot be set: is 'learning_rate' meant? The settings are")
 def settings_with_another_name():
     return {"batch_size": 4, "lr": 3e-3}
 

@@ -191,8 +191,8 @@ def _right_but_for_nan(case) -> bool:
 
 
 def _not_asked(new) -> str:
-    """What is new without a question behind it: where the origin of NaN is known, it would lead away."""
-    return re.sub(r"\. [A-Z][^.?]*\?$", "", new or "")
+    """What is new, without the question whether anything overflows: the origin of NaN, which is known, answers it."""
+    return re.sub(r"\. Does anything [^.?]*\?$", "", new or "")
 
 
 def _said_new(new) -> list[str]:

@@ -238,6 +238,7 @@ class _Search:
                         lucky |= beside_ours.leads_away(solution, lines, now)
                     lucky |= beside_ours.makes_up(solution, words, lines, now) or does_nothing(self.answer.tree)
                     lucky |= beside_ours.out_of_order(solution, lines, now)
+                    lucky |= beside_ours.brings_in(solution, lines, now)
                     lucky |= told and beside_ours.turns_a_condition(solution, lines, now, told is not MEASURED)
                     lucky |= beside_ours.breaks_a_pair(words, lines, now)
                     if lucky or beside_ours.changes_a_right_line(solution, lines, now):

@@ -20,6 +20,8 @@ TIMES = re.compile(r"with `.+` times ")
 KEY = re.compile(r"with `\w+\[['\"]")
 NOT = "not "
 REDUCTIONS = ("mean", "max", "min", "prod", "std", "var")
+ALIKE = {"maximum": "max", "fmax": "max", "amax": "max", "minimum": "min", "fmin": "min", "amin": "min"}
+ROOTS = {"sqrt", "square"}
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
 
@@ -55,6 +57,24 @@ def leads_away(solution, lines, now) -> bool:
     before, after, right = (_parts(tree, names) for tree in (*map(_tree, (lines, now)), solution.tree))
     new = {part for part in after if after[part] > max(before[part], right[part])}
     return _distance(after, right) > _distance(before, right) or bool({part for part in new if _counts(part)})
+
+
+def brings_in(solution, lines, now) -> bool:
+    """Does the change call a function, a root or an absolute value, say, that neither our solution nor the learner has?
+
+    Of two functions whose mistake is elsewhere, one more may well make up for the other.
+    """
+    if not isinstance(solution, Solution):
+        return False
+    before, after, ours = (_called(tree) for tree in (*map(_tree, (lines, now)), solution.tree))
+    return bool(after - before - ours)
+
+
+def _called(tree) -> set:
+    """The names of the functions that it calls, one for those that are alike; ROOTS for a power."""
+    found = {part for part, count in _parts(tree, ()).items() if isinstance(part, str) and count}
+    found = {ALIKE.get(name, name) for name in found}
+    return found | ROOTS if any(isinstance(node, ast.Pow) for node in ast.walk(tree)) else found
 
 
 def makes_up(solution, words, lines, now) -> bool:
