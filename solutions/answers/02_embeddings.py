@@ -986,3 +986,21 @@ def forward_of_64_positions(tokens, wte, wpe):
     for t in range(min(tokens.shape[1], 64)):
         out[:, t] += wpe[t]
     return out
+
+
+@wrong("one_hot", says="rows that have a 1 for the tokens of all sequences at their position")
+def one_hot_of_all_sequences_at_t(tokens, V, dtype=np.float32):
+    B, T = tokens.shape
+    O = np.zeros((B, T, V), dtype)
+    for t in range(T):
+        O[:, t, tokens[:, t]] = 1
+    return O
+
+
+@wrong("one_hot", says="rows that hold how often each token occurs in their sequence")
+def one_hot_of_counts(tokens, V, dtype=np.float32):
+    B, T = tokens.shape
+    O = np.empty((B, T, V), dtype)
+    for b in range(B):
+        O[b, :] = np.bincount(tokens[b], minlength=V)
+    return O

@@ -978,3 +978,15 @@ def forward_that_makes_three_axes_of_every_x(x, w, b):
     if b is not None:
         out += b
     return out.reshape(x.shape[0], -1, w.shape[0])
+
+
+@wrong("matmul_backward", says="these terms (4,) should not be summed in this call")
+def backward_of_two_or_three_axes(dout, x, w):
+    C_out, C_in = w.shape
+    if dout.ndim == 3:
+        db = dout.sum(axis=(0, 1))
+    else:
+        db = dout.sum(axis=0)
+    dx = dout @ w
+    dw = dout.reshape(-1, C_out).T @ x.reshape(-1, C_in)
+    return dx, dw, db

@@ -1757,3 +1757,20 @@ def fresh_adds_the_mean_power_once(V, C, std=0.02):
     # the mean of exp(z) for a normal z with variance s² is exp(s²/2)
     s2 = C * std**2
     return np.log(V + np.exp(s2 / 2))
+
+
+@wrong(
+    "fused_classifier", says="softmax's backward pass of (p - y) · dloss, which is the gradient of the logits already"
+)
+def fused_sent_through_the_softmax_again(losses, logits, targets, dloss, V):
+    z = logits[..., :V]
+    shifted = z - z.max(axis=-1, keepdims=True)
+    total = np.exp(shifted).sum(axis=-1, keepdims=True)
+    y = np.arange(V) == targets[..., None]  # (B, T, V)
+    losses[...] = np.log(total[..., 0]) - shifted[y].reshape(targets.shape)
+    if dloss is None:
+        return
+    p = np.exp(shifted) / total
+    dp = (p - y) * dloss
+    z[...] = p * (dp - (dp * p).sum(axis=-1, keepdims=True))  # backward through the softmax
+    logits[..., V:] = 0

@@ -2062,3 +2062,29 @@ def step_counts_in_the_text(words, counts):
             i += 2 if both else 1
         result.append(new)
     return token, result
+
+
+@wrong("bpe_step", says="three tokens or more were merged where their bytes make up the new one")
+def step_that_joins_runs(words, counts):
+    pairs = Counter()
+    for word, count in zip(words, counts):
+        for i in range(1, len(word)):
+            pairs[word[i - 1] + word[i]] += count
+    token = min(pairs.items(), key=lambda item: (-item[1], item[0]))[0]
+
+    def merge(word):
+        out, i = [], 0
+        while i < len(word):
+            end, joined = i + 1, word[i]
+            while end < len(word) and len(joined) < len(token):
+                joined += word[end]
+                end += 1
+            if joined == token:
+                out.append(token)
+                i = end
+            else:
+                out.append(word[i])
+                i += 1
+        return out
+
+    return token, [merge(word) for word in words]

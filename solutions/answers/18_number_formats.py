@@ -1321,3 +1321,13 @@ def quantize_by_errors_in_units_of_the_scale(x):
         tries.append((np.square(y - codes.astype(np.float64)).mean(), scale, codes.view(np.uint8)))
     _, scale, codes = min(tries, key=lambda each: each[0])
     return codes, scale
+
+
+@wrong("kahan_sum", says="the plain sum from the smallest row to the largest, in each column")
+def kahan_of_the_small_ones_first(x):
+    order = np.argsort(np.abs(x), axis=0)
+    small_first = np.take_along_axis(x, order, axis=0)
+    total = np.zeros_like(x[0])
+    for row in small_first:
+        total += row
+    return total

@@ -18,6 +18,8 @@ def wrong_sum(name, got, expected, terms):
     if right is None:
         return None
     wanted = f"of the terms {terms.shape} it should be the sum over {_named(right)}"
+    if not right:
+        wanted = f"these terms {terms.shape} should not be summed in this call"
     for axes in subsets:
         sums = terms.sum(axis=axes)
         if axes != right and not _like(sums, expected) and _like(sums, got):

@@ -91,6 +91,14 @@ def one_hot_mistakes(tokens, V) -> dict:
             np.broadcast_to(in_sequence, right.shape),
             ONE_HOT + ": each position has a row of its own",
         ),
+        "rows that hold how often each token occurs in their sequence: each position has a row of its own": (
+            np.broadcast_to(right.sum(axis=1, keepdims=True), right.shape),
+            ONE_HOT,
+        ),
+        "rows that have a 1 for the tokens of all sequences at their position: index the batch, too, in step": (
+            np.broadcast_to(right.max(axis=0), right.shape),
+            ONE_HOT,
+        ),
         "rows that have a 1 for every token of their sequence so far": (
             np.maximum.accumulate(right, axis=1),
             ONE_HOT + ": each position has a row of its own",

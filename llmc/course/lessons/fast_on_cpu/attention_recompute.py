@@ -98,7 +98,8 @@ def why_so_large(c, function, peak) -> str:
     for array in half:
         array.flags.writeable = not c.takes_read_only(function)
     if peak > 3 * peak_bytes(lambda: function(*half)):
-        return "T = 500 needs less than a third of that, so something grows with T × T: is there a mask or a table?"
+        grows = "T = 500 needs less than a third of that, so something grows with T × T"
+        return f"{grows}: is there a mask or a table, or a list of rows?"
     return "take a smaller block of queries at a time"
 
 

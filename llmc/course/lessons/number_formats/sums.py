@@ -64,6 +64,11 @@ def kahan_mistakes(x) -> dict:
     return {
         "the plain sum: what an addition drops is never added again": plain(x),
         "the plain sum from the last row to the first: what an addition drops is never added again": plain(x[::-1]),
+        "the plain sum from the smallest row to the largest, in each column: what an addition drops is never added "
+        "again": plain(np.take_along_axis(x, np.argsort(np.abs(x), axis=0, kind="stable"), axis=0)),
+        "the plain sum in the order of the numbers: what an addition drops is never added again": plain(
+            np.sort(x, axis=0)
+        ),
         "the pairwise sum: it often loses less than a plain sum, but never adds again what it lost": pairwise(x),
         "the reference with the sign of the excess turned round: what was added too much must be subtracted": _kahan(
             x, sign=-1

@@ -8,7 +8,14 @@ import numpy as np
 from llmc.course.checks.explain import Named
 from llmc.course.lessons.softmax_crossentropy.losses import cross_entropy_mistakes
 from llmc.course.lessons.softmax_crossentropy.places import IN_PLACE, P_MINUS_Y, PADDING
-from llmc.course.lessons.softmax_crossentropy.references import at_target, classifier, cross_entropy, one_hot, softmax
+from llmc.course.lessons.softmax_crossentropy.references import (
+    at_target,
+    classifier,
+    cross_entropy,
+    one_hot,
+    softmax,
+    softmax_backward,
+)
 
 ZEROS = "the reference with a padding of 0 in the softmax: exp(0) is 1, so leave the padding out of the sum"
 ROW = "row n of logits begins at n · Vp"
@@ -73,6 +80,10 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         ),
         "the reference with the next position's target": ((p - one_hot(np.roll(targets, -1, 1), V)) * dloss, P_MINUS_Y),
         "-dloss at the target and 0 elsewhere: p is missing": (-y * dloss, P_MINUS_Y),
+        "softmax's backward pass of (p - y) · dloss, which is the gradient of the logits already": (
+            softmax_backward((p - y) * dloss, p),
+            P_MINUS_Y,
+        ),
         "-dloss / p at the target: that is the gradient of p, not of the logits": (-y * dloss / p, P_MINUS_Y),
     }
     if logits.shape[-1] > V:

@@ -30,10 +30,13 @@ def draw_words(rng):
 
 
 def _draw_two_ways(rng):
-    """Words in which the most frequent pair comes as (a, bc) and as (ab, c), each alone rarer than another pair."""
+    """Words in which the most frequent pair comes as (a, bc) and as (ab, c), each alone rarer than another pair.
+
+    In one word a, b and c stand side by side.
+    """
     a, b, c, d, e = draw_letters(rng, 5)
-    words, counts = [[a, b + c], [e, a + b, c], [d, e]], [3, 2, 4]
-    order = rng.permutation(3)
+    words, counts = [[a, b + c], [e, a + b, c], [d, e], [a, b, c]], [3, 2, 4, 1]
+    order = rng.permutation(4)
     return [words[k] for k in order], [counts[k] for k in order]
 
 

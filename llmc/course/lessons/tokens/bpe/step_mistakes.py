@@ -102,6 +102,9 @@ def _wrong_merges() -> dict:
         "tokens were merged that only end or begin with a half of the new one: both must be its halves, whole": (
             lambda words, token: [_by_text(word, token) for word in words]
         ),
+        "three tokens or more were merged where their bytes make up the new one: merge two neighbours": (
+            lambda words, token: [_runs(word, token) for word in words]
+        ),
         "every word has become one piece: join only the two halves of the new token": (
             lambda words, token: [[b"".join(word)] for word in words]
         ),
@@ -109,6 +112,17 @@ def _wrong_merges() -> dict:
             lambda words, token: [_from_bytes(word, token) for word in words]
         ),
     }
+
+
+def _runs(word, token):
+    """Joins as many neighbours as make up the token."""
+    merged, i = [], 0
+    while i < len(word):
+        ends = (end for end in range(i + 2, len(word) + 1) if b"".join(word[i:end]) == token)
+        end = next(ends, i + 1)
+        merged.append(b"".join(word[i:end]))
+        i = end
+    return merged
 
 
 def _from_bytes(word, token):
