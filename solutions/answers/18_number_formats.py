@@ -489,7 +489,7 @@ def kahan_begins_with_the_last_excess(x, kept={}):  # noqa: B006
     return total
 
 
-@wrong("kahan_sum", says="These are the axes of x (6, 4) without axis 1")
+@wrong("kahan_sum", says="These are the axes of x (6, 5) without axis 1")
 def kahan_over_the_wrong_axis(x):
     total, excess = np.zeros_like(x[:, 0]), np.zeros_like(x[:, 0])
     for column in x.T:
