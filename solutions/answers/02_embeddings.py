@@ -1004,3 +1004,25 @@ def one_hot_of_counts(tokens, V, dtype=np.float32):
     for b in range(B):
         O[b, :] = np.bincount(tokens[b], minlength=V)
     return O
+
+
+@wrong(
+    "encoder_backward_accumulate",
+    says="what np.add.reduceat gives for runs of the sorted rows that begin where the tokens first occur",
+)
+def accumulate_of_unsorted_starts(dwte, dwpe, dout, tokens):
+    flat = tokens.ravel()
+    rows = dout.reshape(flat.size, -1)
+    words, first = np.unique(flat, return_index=True)
+    order = np.argsort(flat, kind="stable")
+    dwte[words] += np.add.reduceat(rows[order], first, axis=0)
+    dwpe[: tokens.shape[1]] += np.einsum("btc->tc", dout)
+
+
+@wrong("encoder_backward_accumulate", says="as its largest index + 1, or more with `minlength=`")
+def accumulate_of_a_short_bincount(dwte, dwpe, dout, tokens):
+    words = tokens.reshape(-1)
+    for channel in range(dout.shape[2]):
+        dwte[:, channel] += np.bincount(words, weights=dout[:, :, channel].reshape(-1))
+    for t in range(dout.shape[1]):
+        dwpe[t] += dout[:, t].sum(axis=0)

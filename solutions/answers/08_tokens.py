@@ -2088,3 +2088,50 @@ def step_that_joins_runs(words, counts):
         return out
 
     return token, [merge(word) for word in words]
+
+
+@wrong("decode", says="in the order of the table, each once")
+def decode_in_the_order_of_the_table(ids, tokens):
+    wanted = set(ids)
+    data = b"".join(tokens[i] for i in range(len(tokens)) if i in wanted)
+    return data.decode("utf-8", errors="replace")
+
+
+@wrong("fast_train_bpe", says="a merge subtracts and adds pairs once for each word")
+def trained_by_ones(words, counts, num_merges):
+    words = [list(word) for word in words]
+    pairs, where = Counter(), defaultdict(set)
+    for i, word in enumerate(words):
+        for a, b in zip(word, word[1:]):
+            pairs[a + b] += counts[i]
+            where[a + b].add(i)
+    learned = []
+    while len(learned) < num_merges:
+        top = max(pairs.values())
+        token = min(pair for pair, n in pairs.items() if n == top)
+        for i in where.pop(token):
+            for a, b in zip(words[i], words[i][1:]):
+                pairs[a + b] -= 1
+                if pairs[a + b] <= 0:
+                    del pairs[a + b]
+            words[i] = given_merge(words[i], token)  # noqa: F821  (the exercise notebook has it)
+            for a, b in zip(words[i], words[i][1:]):
+                pairs[a + b] += 1
+                where[a + b].add(i)
+        pairs.pop(token, None)
+        if token not in learned:
+            learned.append(token)
+    return learned
+
+
+@wrong("encode_word", says="but at the first place of its left part")
+def encoded_at_the_left_part(word, ranks):
+    parts = [bytes([b]) for b in word]
+    while True:
+        pairs = [(a, b) for a, b in zip(parts, parts[1:]) if a + b in ranks]
+        if not pairs:
+            break
+        left, right = min(pairs, key=lambda pair: ranks[pair[0] + pair[1]])
+        i = parts.index(left)
+        parts = parts[:i] + [left + right] + parts[i + 2 :]
+    return [ranks[part] for part in parts]

@@ -1341,3 +1341,18 @@ def fours_whose_tail_is_left_to_one_block(code):
     if (blockIdx.x == 0 && threadIdx.x < rest) out[end + threadIdx.x] = x1[end + threadIdx.x] + x2[end + threadIdx.x];
 """,
     )
+
+
+@wrong("leaky_relu", says="There is a 256 in the kernel, and this block has")
+def leaky_in_blocks_of_256(code):
+    return r"""
+// out, x: (n,). out is written, x is not.
+extern "C" __global__ void leaky_relu(float* out, const float* x, float slope, int n)
+{
+    const int threads = 256;
+    int i = blockIdx.x * threads + threadIdx.x;
+    if (i >= n) return;
+    float factor = x[i] > 0.0f ? 1.0f : slope;
+    out[i] = factor * x[i];
+}
+"""

@@ -1180,3 +1180,87 @@ def merge_in_one_loop_for_total_and_highest(code):
 @wrong("merge_parts", says="as if each lane looked at one part: has every lane the highest top of all of them?")
 def merged_by_the_highest_of_each_lane(code):
     return replaced(code, HIGHEST, HIGHEST.replace("s = 0", "s = lane").replace("s++", "s += 32"))
+
+
+@wrong("merge_parts", says="divided by a total that each channel of a lane has added to, never set back to 0")
+def parts_whose_total_goes_on(code):
+    return r"""
+// out: (rows, hs), stats: (rows,), written. top, total: (rows, parts), sums: (rows, parts, hs). A warp for each row.
+extern "C" __global__ void merge_parts(float* out, float* stats, const float* top, const float* total,
+                                       const float* sums, int rows, int parts, int hs)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    top += (size_t)row * parts;  // (parts,) each
+    total += (size_t)row * parts;
+    sums += (size_t)row * parts * hs;  // (parts, hs)
+    out += (size_t)row * hs;  // (hs,)
+    float highest = -3.4e38f, whole = 0.0f;
+    for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);
+    for (int c = lane; c < hs; c += 32) {
+        float value = 0.0f;
+        for (int s = 0; s < parts; s++) {
+            float factor = expf(top[s] - highest);
+            value += sums[s * hs + c] * factor;
+            whole += total[s] * factor;
+        }
+        out[c] = value / whole;
+    }
+    if (lane == 0) stats[row] = highest + logf(whole);
+}
+"""
+
+
+@wrong("fewest_requests", says="top of the unscaled products plus the logarithm of the sum")
+def requests_with_an_unscaled_top(code):
+    return r"""
+const int HS = 32;
+// out: (heads, T, HS), stats: (heads, T), written. q, k, v: (heads, T, HS). 64 threads and 64 queries in a block.
+extern "C" __global__ void fewest_requests(float* out, float* stats, const float* q, const float* k, const float* v,
+                                         int T)
+{
+    int tiles = (T + 63) / 64, head = blockIdx.x / tiles, first = blockIdx.x % tiles * 64;
+    q += (size_t)head * T * HS, k += (size_t)head * T * HS, v += (size_t)head * T * HS;  // (T, HS) each
+    out += (size_t)head * T * HS, stats += (size_t)head * T;
+    __shared__ float4 keys[256], values[256];
+    int t = first + threadIdx.x, row = t < T ? t : T - 1;
+    float scale = rsqrtf((float)HS), top = -3.4e38f, total = 0.0f;
+    float4 mine[8], sum[8];
+    for (int c = 0; c < 8; c++) mine[c] = ((const float4*)q)[row * 8 + c], sum[c] = make_float4(0, 0, 0, 0);
+    for (int k0 = 0; k0 < T && k0 < first + 64; k0 += 32) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < 256; i += 64) {
+            int at = k0 * 8 + i < T * 8 ? k0 * 8 + i : 0;
+            keys[i] = ((const float4*)k)[at];
+            values[i] = ((const float4*)v)[at];
+        }
+        __syncthreads();
+        for (int i = 0; i < 32 && k0 + i <= row; i++) {
+            float s = 0.0f;
+            for (int c = 0; c < 8; c++) {
+                float4 b = keys[i * 8 + c];
+                s += mine[c].x * b.x + mine[c].y * b.y + mine[c].z * b.z + mine[c].w * b.w;
+            }
+            float higher = fmaxf(top, s);
+            float shrink = expf((top - higher) * scale), p = expf((s - higher) * scale);
+            top = higher;
+            total = total * shrink + p;
+            for (int c = 0; c < 8; c++) {
+                float4 b = values[i * 8 + c];
+                sum[c].x = sum[c].x * shrink + p * b.x;
+                sum[c].y = sum[c].y * shrink + p * b.y;
+                sum[c].z = sum[c].z * shrink + p * b.z;
+                sum[c].w = sum[c].w * shrink + p * b.w;
+            }
+        }
+    }
+    if (t < T) {
+        float inverse = 1.0f / total;
+        for (int c = 0; c < 8; c++) {
+            float4 s = sum[c];
+            ((float4*)out)[t * 8 + c] = make_float4(s.x * inverse, s.y * inverse, s.z * inverse, s.w * inverse);
+        }
+        stats[t] = top + logf(total);
+    }
+}
+"""

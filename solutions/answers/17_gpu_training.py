@@ -1272,3 +1272,21 @@ def classifier_of_all_columns_whose_lane_0_reads_the_target(code):
 def classifier_whose_padding_is_multiplied_by_0(code):
     p = "float p = v < V ? expf(logits[v] - of_row) / total : 0.0f"
     return replaced(code, p, "float p = expf(logits[v] - of_row) / total * (v < V)")
+
+
+@wrong("plan_memory", says="as live together in a single step, in which one of them is read for the last time")
+def plan_without_the_last_step(tensors):
+    steps = [set(range(first, last)) for _, first, last in tensors]
+    offsets = [0] * len(tensors)
+    placed = []
+    for k in sorted(range(len(tensors)), key=lambda k: tensors[k][0], reverse=True):
+        size = tensors[k][0]
+        blocked = sorted((offsets[j], offsets[j] + tensors[j][0]) for j in placed if steps[j] & steps[k])
+        place = 0
+        for start, end in blocked:
+            if place + size <= start:
+                break
+            place = max(place, (end + 15) // 16 * 16)
+        offsets[k] = place
+        placed.append(k)
+    return offsets

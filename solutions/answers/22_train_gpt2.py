@@ -703,3 +703,21 @@ def budget_of_the_most_bits():
     ]
     scores = [train_letters(**GIVEN | settings, share=0.1)[0] for settings in candidates]
     return candidates[int(np.argmax(scores))]
+
+
+@wrong("find_rate", says="begins with the first loss instead of 0, and is corrected as if")
+def rate_corrected_from_the_first_loss(run, lowest, highest, steps):
+    before = run.state()
+    factor = (highest / lowest) ** (1 / (steps - 1))
+    rates, smoothed = [], []
+    s = None
+    for k in range(steps):
+        rate = lowest * factor**k
+        loss = run.step(rate)
+        s = loss if s is None else 0.9 * s + 0.1 * loss
+        rates.append(rate)
+        smoothed.append(s / (1 - 0.9 ** (k + 1)))
+        if smoothed[-1] > min(smoothed) + 1:
+            break
+    run.restore(before)
+    return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10

@@ -95,6 +95,8 @@ def _learners_line(check, error, frame, line):
     lines += instead(error, code, {**frame.f_globals, **frame.f_locals})
     if "no '...' ellipsis provided" in str(error) and "..." in code:  # and for einsum
         lines.append("np.einsum keeps the axes that `...` stands for, it cannot sum over them: flatten them first.")
+    if "broadcast" in str(error) and "bincount(" in code and "minlength" not in code:
+        lines.append("np.bincount makes as many numbers as its largest index + 1, or more with `minlength=`.")
     if "core dimension" in str(error):  # NumPy's words for matmul
         lines.append(
             "In a @ b, the last axis of a must be as long as the second-to-last of b: "

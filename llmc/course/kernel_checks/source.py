@@ -11,6 +11,7 @@ AS_A_BLOCK = re.compile(
     r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>=]=?\s*(\d+)\b"
     r"|=\s*(\d+)\s*(?:/\s*2\s*)?;[^;]*;[^;{]*(?:/=|>>=)"
 )
+CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?int\s+(\w+)\s*=\s*(\d+)\s*;|#define\s+(\w+)\s+(\d+)\s*\n")
 AS_A_FACTOR = re.compile(r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx")
 # what is no index though a comma stands in it: auto [q, r], a lambda behind return, at<16, 17>
 NO_INDEX = re.compile(r"\b(?:auto\s*&{0,2}|return)\s*\[[^\[\]]*\]|\b\w+<[^<>;(){}\[\]]*>")
@@ -71,8 +72,17 @@ def literal_block(code, threads):
     """
     if f"__launch_bounds__({threads}" in code:
         return None
-    found = (number for groups in AS_A_BLOCK.findall(_without_comments(code)) for number in groups)
+    found = (number for groups in AS_A_BLOCK.findall(_with_numbers(_without_comments(code))) for number in groups)
     return next((number for number in found if number in BLOCK_SIZES and int(number) != threads), None)
+
+
+def _with_numbers(text) -> str:
+    """The text with the numbers themselves in place of the names of constants."""
+    for match in CONSTANT.finditer(text):
+        name, number = filter(None, match.groups())
+        declared = re.escape(match[0])
+        text = re.sub(rf"({declared})|\b{name}\b", lambda found, number=number: found[1] or number, text)
+    return text
 
 
 def literal_warps(code, threads, right):

@@ -209,11 +209,12 @@ def _wrong_dwte(dout, tokens, V, right):
     counts = np.bincount(flat, minlength=V)[:, None]  # (V, 1)
     found, starts = np.unique(flat, return_index=True)  # (distinct,) each
     runs = np.searchsorted(np.sort(flat), found)  # (distinct,)
-    first, unsorted, unordered = (np.zeros_like(right) for _ in range(3))  # (V, C)
+    first, unsorted, unordered, reduced = (np.zeros_like(right) for _ in range(4))  # (V, C)
     first[found] = rows[starts]
     unsorted[found] = np.add.reduceat(rows, starts, axis=0)
     unordered[found] = np.add.reduceat(rows, runs, axis=0)
     in_order = rows[np.argsort(flat, kind="stable")]  # (B*T, C)
+    reduced[found] = np.add.reduceat(in_order, starts, axis=0)
     unsorted_starts, ascending_starts = (_sums_of_runs(in_order, found, at, V) for at in (starts, np.sort(starts)))
     places = "of the sorted rows that begin where the tokens first occur before they are sorted"
     cut, last = right.copy(), np.argsort(flat, kind="stable")[-1]  # (V, C), its place
@@ -269,6 +270,7 @@ def _wrong_dwte(dout, tokens, V, right):
         "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),
         f"sums of runs {places}: give np.unique the sorted tokens": (unsorted_starts, SORTING),
         f"sums of runs {places} (in ascending order): give np.unique the sorted tokens": (ascending_starts, SORTING),
+        f"what np.add.reduceat gives for runs {places}: give np.unique the sorted tokens": (reduced, SORTING),
         "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
             unordered,
             SORTING,

@@ -6,6 +6,7 @@ Only functions that compute and do nothing else are run again: a changed one mus
 import ast
 import builtins
 import copy
+import importlib
 import inspect
 import linecache
 import re
@@ -55,10 +56,14 @@ def learners(function) -> Solution | None:
     given = given_beside(function.__name__)
     found = {code: tree for code, tree in found.items() if code is function.__code__ or dumped(tree) not in given}
     trees = [found.pop(function.__code__), *sorted(found.values(), key=lambda tree: isinstance(tree, ast.ClassDef))]
-    tree = plain(ast.Module(trees[::-1], []))  # the function itself comes last
+    imports = _Imports()
+    tree = plain(imports.visit(ast.Module(trees[::-1], [])))  # the function itself comes last
+    if any(function.__globals__.get(name, value) is not value for name, value in imports.found.items()):
+        return None
     names = {"np"} | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}  # np: for what is changed
     try:
-        before = {name: one_by_one(own(value)) for name, value in function.__globals__.items() if name in names}
+        known = {**function.__globals__, **imports.found}
+        before = {name: one_by_one(own(value)) for name, value in known.items() if name in names}
     except Exception:  # whatever an object says that cannot be copied
         return None
     return Solution(tree.body[-1].name, tree, {"__name__": "answer", "__builtins__": builtins, **before})
@@ -72,6 +77,7 @@ def useless_in(tree) -> re.Pattern:
     useless += [f".* in place of `{name}`" for name in steps]
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
     useless += [f".*{re.escape(quoted(piece))}" for piece in _makes(steps, tree)]
+    useless += [rf"with 1 in place of {count}$" for count in _counts_of_parts(tree)]
     useless += [f".* in (place of )?{re.escape(quoted(piece))}" for piece in with_a_rest(tree)]
     useless += [rf"with `{name}` in place of `\w+`, everywhere" for name in counters(tree)]
     useless += [rf".* in place of `{i}`, everywhere" for i in counters(tree)]
@@ -109,6 +115,14 @@ def _makes(names, tree):
     """The expressions that these names are made of, `min(T, 64)` in `block = min(T, 64)`."""
     lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
     return [n for line in lines for n in ast.walk(line.value) if isinstance(n, (ast.Call, ast.BinOp))]
+
+
+def _counts_of_parts(tree) -> set[int]:
+    """What names hold by which something is divided and rounded down, as numbers: in one part, nothing is left over."""
+    quotients = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+    names = {n.right.id for n in quotients if isinstance(n.right, ast.Name)}
+    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
+    return {n.value.value for n in lines if isinstance(n.value, ast.Constant) and isinstance(n.value.value, int)}
 
 
 def with_a_rest(tree) -> list:
@@ -175,7 +189,9 @@ def _may_run(definition, function, found) -> bool:
     bound = {node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
     for node in ast.walk(definition):
-        if isinstance(node, (ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and _imported(node) is None:
+            return False
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
             return False
         if isinstance(node, ast.ClassDef) and node is not definition:
             return False
@@ -184,6 +200,35 @@ def _may_run(definition, function, found) -> bool:
         if isinstance(node, ast.Name) and node.id not in bound and not _harmless(node.id, function, found):
             return False
     return True
+
+
+class _Imports(ast.NodeTransformer):
+    """Takes the imports out of functions. found: {name: what it is}, for the names around them."""
+
+    def __init__(self):
+        self.found = {}
+
+    def visit_Import(self, node):
+        self.found |= _imported(node)
+        return ast.Pass()
+
+    visit_ImportFrom = visit_Import
+
+
+def _imported(node) -> dict | None:
+    """{name: what it is} of a line that imports; None where that may do harm."""
+    found = {}
+    for alias in node.names:
+        whole = isinstance(node, ast.Import)
+        name = alias.name if whole else node.module or ""
+        pool = (name, alias.name) == ("concurrent.futures", "ThreadPoolExecutor")
+        if not pool and (name.split(".")[0] not in HARMLESS or alias.name in HARMFUL | WRITES):
+            return None
+        if whole and "." in name:  # `import a.b` gives the name to a
+            return None
+        module = importlib.import_module(name)
+        found[alias.asname or alias.name] = module if whole else getattr(module, alias.name, None)
+    return found
 
 
 def _harmless(name, function, found) -> bool:

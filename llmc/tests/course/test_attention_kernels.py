@@ -76,7 +76,7 @@ def tables():
     yield references.forward(q, k, v)[0], forwards.known(q, k, v)
     low = references.low(2, 40, 32)
     yield references.forward(*low, v[:, :40])[0], forwards.known(*low, v[:, :40])
-    given = references.parted(RNG.normal(0, 2, (3, 9)), RNG.normal(0, 1, (3, 9, 4)), (4, 5))
+    given = references.parted(RNG.normal(0, 2, (3, 9)), RNG.normal(0, 1, (3, 9, 40)), (4, 5))
     yield references.merged(*given)[0], mistakes.merges(*given)
     top = given[0].max(axis=1)
     yield references.merged(*given)[1], mistakes.stats_of(references.merged(*given)[1], top)

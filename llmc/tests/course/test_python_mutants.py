@@ -229,6 +229,37 @@ def test_what_no_deadline_reaches_is_not_tried():
     assert not any("n ** n" in text or "rows.append(rows)" in text or "n.shape *" in text for text in tried)
 
 
+IMPORTS = """
+def answer(x):
+    import math
+    from concurrent.futures import ThreadPoolExecutor as Pool
+
+    out = [0.0] * len(x)
+
+    def work(k):
+        out[k] = math.sqrt(x[k]) + 1
+
+    with Pool(2) as pool:
+        list(pool.map(work, range(len(x))))
+    return out
+"""
+
+
+def test_imports_inside_of_a_function_are_its_own():
+    program = learners(_typed(IMPORTS))
+    assert program.function(time.thread_time() + 5)([4.0]) == [3.0] and "import" not in ast.unparse(program.tree)
+    for line in ("import os", "from os import remove", "import numpy.random", "import io, os"):
+        assert learners(_typed(IMPORTS.replace("import math", line, 1))) is None, line
+
+
+def _typed(code):
+    """The function `answer` as if a cell had defined it."""
+    linecache.cache["<typed>"] = (len(code), None, code.splitlines(True), "<typed>")
+    names = {}
+    exec(compile(code, "<typed>", "exec"), names)
+    return names["answer"]
+
+
 def test_what_a_notebook_gives_is_not_changed():
     given, names = given_beside("block_backward"), {"__name__": "__main__", "np": np}
     text = f"{GIVEN}\n\n\ndef block_backward(x):\n    return twice(x) + own(x)\n\n\ndef own(x):\n    return x - 1\n"

@@ -8,6 +8,7 @@ from llmc.course.lessons.attention_kernels.places import LEAK, NAIVE, ONLINE, SP
 from llmc.course.lessons.attention_kernels.references import merged, probabilities
 from llmc.course.lessons.reductions.trees import ANEW
 
+HS = 32  # channels of a head in the exercises whose kernels scale
 MASK = -1e4  # a finite one
 LEAKS = "with a mask such as -10,000, which leaks where all scores of a query are lower: take -3.4e38"
 NO_MASK = "of a query that sees all T keys: query t sees the keys 0 to t"
@@ -124,6 +125,10 @@ def stats_of(stats, top, name="top") -> dict:
             ONLINE,
         ),
         f"{name} times the logarithm of the sum: add them": (lambda: top * (stats - top), ONLINE),
+        f"{name} of the unscaled products plus the logarithm of the sum: {name} times 1/√hs": (
+            lambda: np.sqrt(HS) * top + (stats - top),
+            ONLINE,
+        ),
         f"1 / the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(top - stats), ONLINE),
         f"the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(stats - top), ONLINE),
         "the sum of exponentials: take its logarithm": (lambda: _exp(stats), ONLINE),
@@ -204,6 +209,8 @@ def merges(top, total, sums) -> dict:
         ),
         "the result with the factor of part `lane` in every part, 0 where there is no such part: each part s has its "
         "own, expf(top[s] - highest)": lambda: sums.sum(axis=1) * of_lane / whole,
+        "sums divided by a total that each channel of a lane has added to, never set back to 0: add it up outside of "
+        "the loop over the channels": lambda: weighed / (whole * (1 + np.arange(hs) // 32)),
         "the result with powers of 2: take expf, not exp2f": (
             lambda: merged(top * np.log(2), total, sums)[0]
         ),

@@ -274,6 +274,9 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
             FUSED,
         ),
     }
+    added = 1 / np.sqrt(x1.var(axis=1) + x2.var(axis=1) + layernorm.EPS)  # (N,)
+    apart = "the result of the variances of x1 and x2 added up: that of the sum has their covariance in it, too"
+    known["rstd"][apart] = (added, FUSED)
     for text, x in (("x1 alone", x1), ("x2 alone", x2)):
         of = layernorm.forward(x, w, b)
         known["out"][f"the layernorm of {text}, not of the sum"] = (of.out, FUSED)

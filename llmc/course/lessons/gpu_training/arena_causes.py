@@ -176,6 +176,11 @@ def _of_steps() -> str:
     if all(a < c and d < b or c < a and b < d for (a, b), (c, d) in lives):
         which = "of which one lives only while the other does"
         return f"Of two tensors alone, only such overlap {which}: it begins later and ends earlier than that."
+    if all(max(a, c) == min(b, d) for (a, b), (c, d) in lives):
+        return (
+            f"Of two tensors alone, only such overlap, {len(lives)} pairs, as live together in a single step, in which "
+            "one of them is read for the last time: it still needs its place in that step."
+        )
     shown = " and ".join(f"steps {a} to {b}" for a, b in lives[0])
     return f"Of two tensors alone, {len(lives)} of the {len(together)} pairs that live together overlap, as {shown}."
 

@@ -214,6 +214,10 @@ def fused(x1, x2, w, b, outputs) -> dict:
         apart = ((part - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
         words = f"the result with the squares of {name} around the mean of the sum: keep x1 + x2 for the second loop"
         known["rstd"][words] = _rstd(apart, x1), CACHED
+    deviations = total - total.mean(axis=1, keepdims=True)  # (N, C)
+    quads = np.add.reduceat(deviations, np.arange(0, x1.shape[1], 4), axis=1)  # (N, C / 4)
+    words = "the result with the square of the sum of four deviations: square each of x, y, z and w, then add"
+    known["rstd"][words] = _rstd((quads**2).sum(axis=1), x1), CACHED
     fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
     known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
     known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED

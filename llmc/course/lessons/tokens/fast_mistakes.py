@@ -82,6 +82,9 @@ def training_mistakes() -> dict:
         "the pairs that a merge takes apart were subtracted once for each word: subtract as many as the word occurs": (
             lambda words, counts, n: train_fast(words, counts, n, takes=[1] * len(words))
         ),
+        "a merge subtracts and adds pairs once for each word: take off and add as many as the word occurs": (
+            lambda words, counts, n: train_fast(words, counts, n, takes=[1] * len(words), adds=[1] * len(words))
+        ),
         "a merge subtracts and adds pairs as often as the LAST word occurs (is a name left over from a loop?): each "
         "word's pairs count as often as that word": lambda words, counts, n: train_fast(
             words, counts, n, takes=counts[-1:] * len(words), adds=counts[-1:] * len(words)

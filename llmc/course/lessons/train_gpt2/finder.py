@@ -131,6 +131,9 @@ def smooth_mistakes(losses, still) -> dict:
             losses, 0.1
         ),
         "the reference that begins with the first loss instead of 0": np.array(first),
+        "the reference that begins with the first loss instead of 0, and is corrected as if it had begun with 0": (
+            np.array(first) / (1 - BETA ** (k + 1))
+        ),
         "the mean of the last ten losses: the smoothing here is an exponential mean": np.array(window),
         "the reference on a run that is restored after every step: restore it once, at the end": smooth(still),
         "the reference with 0.95 in place of 0.9": smooth(losses, 0.95),

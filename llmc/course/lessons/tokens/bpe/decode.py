@@ -25,6 +25,8 @@ def decode_mistakes() -> dict:
         "the id 0 is left out: `if id` takes it for nothing, and it is an id like any other": (
             lambda ids, tokens: decode([i for i in ids if i], tokens)
         ),
+        "the tokens were joined in the order of the table, each once: take them in the order of ids, each as often as "
+        "it stands there": lambda ids, tokens: decode(sorted(set(ids)), tokens),
         "each token was decoded by itself: a token may hold half a character, so join the bytes first": (
             lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
         ),

@@ -62,6 +62,16 @@ def _encode(word, ranks, order, most=10**6, end=None, seen=list, left=0, gone=(0
     return [ranks[part] for part in parts]
 
 
+def _at_the_left_part(word, ranks):
+    """As parts.index(left) finds it: another part than the right one may follow there."""
+    parts = _bytes(word)
+    while found := [(ranks[a + b], i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks]:
+        _, i = min(found)
+        first, token = parts.index(parts[i]), parts[i] + parts[i + 1]
+        parts[first : first + 2] = [token]
+    return [ranks[part] for part in parts]
+
+
 def _in_place_of(*gone):
     return lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, i), gone=gone)
 
@@ -178,6 +188,9 @@ def encode_mistakes() -> dict:
         ),
         "you merged the highest rank first: the lowest was learned first": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (-rank, i))
+        ),
+        "the right pair was merged, but at the first place of its left part, whatever follows there: look for both": (
+            _at_the_left_part
         ),
         "of two places with the same rank you merged the right one: take the left one": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (rank, -i))
