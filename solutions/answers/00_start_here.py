@@ -871,3 +871,12 @@ def softmax_relative_to_the_first_or_the_own_score(scores):
         e = np.exp(scores[t, : t + 1] - max(scores[t, 0], scores[t, t]))
         out[t, : t + 1] = e / e.sum()
     return out
+
+
+@wrong("embed", says="with the sum of all words of a sentence, each once, at every position")
+def embed_with_all_words_of_a_sentence(tokens, wte, wpe):
+    B, T = tokens.shape
+    onehot = np.zeros((B, T, wte.shape[0]), dtype=wte.dtype)
+    for b in range(B):
+        onehot[b, :, tokens[b]] = 1
+    return np.matmul(onehot, wte) + wpe[:T]

@@ -1202,3 +1202,16 @@ def backward_without_the_2_of_the_square(dout, x, w, mean, rstd):
     dcentred = dnorm * r + dvar * centred / C
     dx = dcentred - dcentred.mean(axis=-1, keepdims=True)
     return dx, dw, db
+
+
+@wrong("layernorm_backward_accumulate", says="behind the line `dw += grad * norm`.\n→")
+def accumulate_dw_of_a_scaled_copy(dx, dw, db, dout, x, w, mean, rstd):
+    B, T, C = x.shape
+    for b in range(B):
+        for t in range(T):
+            grad = dout[b, t].copy()
+            db += grad
+            grad *= w
+            norm = rstd[b, t] * (x[b, t] - mean[b, t])
+            dw += grad * norm
+            dx[b, t] += rstd[b, t] * (grad - grad.mean() - norm * np.dot(grad, norm) / C)

@@ -1420,3 +1420,33 @@ def adamw_with_two_new_arrays_by_out(params, grads, m, v, lr, beta1, beta2, eps,
     np.multiply(work, lr / (1 - beta1**t), out=work)
     np.multiply(params, 1 - lr * weight_decay, out=params)
     np.subtract(params, work, out=params)
+
+
+@wrong("scheduled_lr", says="a constant rate from step 0 on: it has its warmup, too")
+def lr_constant_without_warmup(step, max_lr, warmup, total, final_fraction, kind):
+    min_lr = final_fraction * max_lr
+    if kind == "constant":
+        return float(max_lr)
+    elif step < warmup:
+        return max_lr * (step + 1) / warmup
+    begin = warmup if kind != "wsd" else 0.8 * total
+    progress = 1.0 if total <= begin else (step - begin) / (total - begin)
+    progress = max(0.0, min(1.0, progress))
+    if kind == "linear":
+        return max_lr + (min_lr - max_lr) * progress
+    if kind == "wsd":
+        return max_lr + (min_lr - max_lr) * math.sqrt(progress)
+    return min_lr + (max_lr - min_lr) * (0.5 + 0.5 * math.cos(math.pi * progress))
+
+
+@wrong("clip_by_global_norm", says="the root of the sum of squares and 1e-6")
+def clip_with_the_small_number_in_the_root(grads, max_norm):
+    total = 1e-6
+    for g in grads:
+        total += float((g**2).sum())
+    norm = total**0.5
+    if norm > max_norm:
+        scale = max_norm / norm
+        for g in grads:
+            g[...] = g * scale
+    return norm

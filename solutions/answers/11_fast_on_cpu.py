@@ -802,12 +802,12 @@ def lean_divides_exp_by_exp(dout, out, stats, q, k, v):
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table?")
+@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table, or a list")
 def lean_with_the_whole_table(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=len(q))
 
 
-@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table?")
+@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table, or a list")
 def lean_with_a_mask_of_ones(dout, out, stats, q, k, v):
     seen = np.tril(np.ones((len(q), len(q)), dtype=bool))
     assert seen[-1, 0]

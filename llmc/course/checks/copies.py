@@ -39,7 +39,8 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
     for line, target in written:
         copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
         whole, made = named.get(root_name(target), (None, None))
-        if copy is None and made is not None and _is_lost(tree, root_name(target), root_name(whole)):
+        root = root_name(whole)
+        if copy is None and made is not None and _is_lost(tree, root_name(target), root, root == name):
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
@@ -86,8 +87,11 @@ def _inner(node):
     return node.args[0] if given else getattr(node.func, "value", node.func)
 
 
-def _is_lost(tree, name, root) -> bool:
-    """Does nothing that is written to `root`, or returned, come from what the array `name` holds?"""
+def _is_lost(tree, name, root, alone) -> bool:
+    """Does nothing that is written to `root`, or returned, come from what the array `name` holds?
+
+    alone: what comes from it may be in other arguments, if `root` should have been written, and was not.
+    """
     reached, before = {name}, set()
     while before != reached:
         before = set(reached)
@@ -101,7 +105,9 @@ def _is_lost(tree, name, root) -> bool:
     calls = [_given_to(line.value) for line in ast.walk(tree) if isinstance(line, ast.Expr)]
     returned = set().union(*(_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Return)))
     read = any(names & reached and names - reached for names in calls)  # by a function that may write to the others
-    return not (root in reached or returned & reached or read)
+    given = [arg.arg for node in ast.walk(tree) if isinstance(node, ast.arguments) for arg in node.args]
+    arguments = set() if alone else set(given)
+    return not (root in reached or returned & reached or read or arguments & reached)
 
 
 def _given_to(call) -> set:

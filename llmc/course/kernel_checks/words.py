@@ -82,8 +82,9 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
     instead, helps = order(first) if order and not (mend or cause) else ("", True)
     barrier = not mend and "put `__sync" in first.text
     helps = helps and (barrier or not _both_write(first) or first.found.problem.space != "shared")
-    if mend or instead:
-        lines.append(mend or instead)
+    elsewhere = _elements_exchanged(first, others) if barrier and not cause else ""
+    if mend or instead or elsewhere:
+        lines.append(mend or instead or elsewhere)
     elif decided or too_few:
         lines.append(decided or too_few)
     elif cause and "one too many" not in first.text:
@@ -99,6 +100,18 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
         lines.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
     lines += [DRAW] * (first.kind in DRAWN)
     return "\n".join(lines + _look_for(first, where if helps and not decided else {}))
+
+
+def _elements_exchanged(race, others) -> str:
+    """A sentence about a race in an array, if elements of an array are written by nobody: no barrier would mend that."""
+    problem = race.found.problem if race.found else None
+    missing = next((other for other in others if other.kind == "never-written"), None)
+    if missing is None or problem is None or problem.space != "global":
+        return ""
+    asked = (
+        "does a thread come to another one's element in place of its own? Work out the indices of both lines by hand."
+    )
+    return f"Nothing writes {missing.where} either: {asked}"
 
 
 def _in_lines(problem) -> str:

@@ -321,6 +321,9 @@ def norm_mistakes(grads, max_norm) -> dict:
         "the largest absolute entry: take the root of the sum of squares": float(np.abs(flat).max()),
         "the sum of the absolute entries: take the root of the sum of squares": float(np.abs(flat).sum()),
         "the norm AFTER clipping; return the norm before it": float(np.sqrt(sum(np.vdot(g, g) for g in clipped))),
+        "the root of the sum of squares and 1e-6: that small number belongs in the denominator alone, added to it": (
+            (right**2 + 1e-6) ** 0.5
+        ),
         "the norm plus 1e-6: that small number belongs in the denominator alone": right + 1e-6,
         "max_norm": max_norm,
         "the factor; return the norm": min(1.0, max_norm / (right + 1e-6)),

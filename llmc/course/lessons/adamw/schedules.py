@@ -179,7 +179,12 @@ def learning_rate_mistakes(steps, max_lr, warmup, total, final_fraction, kind) -
     wrong = {sentence: np.where(s < warmup, right, curve) for sentence, curve in curves.items()}
     if warmup:
         wrong |= _wrong_warmups(s, right, max_lr, end, warmup)
-        wrong["the reference without warmup"] = np.where(s < warmup, _fall(x, max_lr, final_fraction, kind), right)
+        what = (
+            "a constant rate from step 0 on: it has its warmup, too"
+            if kind == "constant"
+            else "the reference without warmup"
+        )
+        wrong[what] = np.where(s < warmup, _fall(x, max_lr, final_fraction, kind), right)
     return {sentence: (array, SCHEDULE) for sentence, array in wrong.items() if np.isfinite(array).all()}
 
 

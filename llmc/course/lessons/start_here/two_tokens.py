@@ -25,6 +25,7 @@ def embed_mistakes(tokens, wte, wpe) -> dict:
     """Known wrong results; wpe (maxT, C) with maxT > T."""
     B, T = tokens.shape
     word = wte[tokens]  # (B, T, C)
+    each_once = np.stack([wte[np.unique(sentence)].sum(axis=0) for sentence in tokens])[:, None]  # (B, 1, C)
     wrong = {
         "wte[tokens]: the positions are missing": word,
         "wpe alone: the words are missing": np.broadcast_to(wpe[:T], word.shape),
@@ -34,6 +35,7 @@ def embed_mistakes(tokens, wte, wpe) -> dict:
         "the reference with positions counted from 1: the first is 0": word + wpe[1 : T + 1],
         "the reference with the last T rows of wpe: positions count from the beginning": word + wpe[-T:],
         "the reference with positions in reverse": word + wpe[:T][::-1],
+        "the reference with the sum of all words of a sentence, each once, at every position": each_once + wpe[:T],
         "word times position: add them": word * wpe[:T],
         "the reference with the sum of all rows of wpe": word + wpe.sum(axis=0),
         "word minus position: add them": word - wpe[:T],

@@ -80,6 +80,11 @@ WRONG_A = {
     "with k = lane % 4 in place of lane % 4 * 2 in a: each register holds two numbers": (
         lambda lane, register, half: (lane // 4 + register % 2 * 8, lane % 4 + half + register // 2 * 8)
     ),
+    "with four neighbours a lane in a, k = lane % 4 * 4 and the next three: it has lane % 4 * 2 and the next, and the "
+    "two that come eight further on": lambda lane, register, half: (
+        a_layout(lane, register, half)[0],
+        lane % 4 * 4 + half + register // 2 * 2,
+    ),
     "with all four registers of a from its first eight rows": _exchanged([0, 0, 2, 2], a_layout),
     "with all four registers of a from its first eight k": _exchanged([0, 1, 0, 1], a_layout),
     "with rows lane / 4 * 2 and the next one of a: a lane has row lane / 4, and in registers 1 and 3 the one 8 below": (
@@ -91,6 +96,8 @@ WRONG_B = {
     "with registers 0 and 1 of b exchanged": _exchanged([1, 0], b_layout),
     "with both registers of b from its first eight k": _exchanged([0, 0], b_layout),
     "with column lane % 8 and pair lane / 8 in b: a lane's column is lane / 4": _by_eights(b_layout),
+    "with four neighbours a lane in b, k = lane % 4 * 4 and the next three: it has lane % 4 * 2 and the next, and the "
+    "two that come eight further on": lambda lane, register, half: (lane % 4 * 4 + half + register * 2, lane // 4),
     "with k = lane % 4 in place of lane % 4 * 2 in b: each register holds two numbers": (
         lambda lane, register, half: (lane % 4 + half + register * 8, lane // 4)
     ),
