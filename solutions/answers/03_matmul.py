@@ -990,3 +990,15 @@ def backward_of_two_or_three_axes(dout, x, w):
     dx = dout @ w
     dw = dout.reshape(-1, C_out).T @ x.reshape(-1, C_in)
     return dx, dw, db
+
+
+@wrong("matmul_cost", says="and 2·B·C_in·C_out is too much.\n\n")
+def cost_of_dw_over_the_batch_alone(B, T, C_in, C_out, itemsize=4):
+    def product(numbers, length):
+        return 2 * numbers * length
+
+    forward = product(B * T * C_out, C_in)
+    dx = product(B * T * C_in, C_out)
+    dw = product(C_out * C_in, B)
+    traffic = itemsize * sum([B * T * C_in, C_out * C_in, B * T * C_out])
+    return forward, dx + dw, traffic, forward / traffic

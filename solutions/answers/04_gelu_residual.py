@@ -1227,3 +1227,11 @@ def fast_with_relu_beyond_2(out, x):
     near = np.abs(x) < 2
     a = x[near]
     out[near] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))
+
+
+@wrong("gelu_forward", says="with (0.044715 · x)³ for its cubic term")
+def gelu_with_a_cubed_constant(x):
+    root = math.sqrt(2 / math.pi)
+    cubic = np.power(0.044715 * x, 3)
+    u = root * (x + cubic)
+    return x * (1 + np.tanh(u)) / 2

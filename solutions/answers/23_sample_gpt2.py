@@ -796,3 +796,48 @@ def beam_sorted_the_other_way(model, prompt, n, width):
         new.sort(key=lambda b: b[1])
         beams = new[:width]
     return beams[-1]
+
+
+@wrong("next_row", says="that adds attention and the MLP to what their layernorms give")
+def row_normed_in_both_places(W, keys, values, t, token):
+    L, NH, T, hs = keys.shape
+
+    def linear(name, l, a):
+        return W[name + "w"][l] @ a + W[name + "b"][l]
+
+    x = W["wte"][token] + W["wpe"][t]
+    for l in range(L):
+        x = layernorm(x, W["ln1w"][l], W["ln1b"][l])
+        q, keys[l, :, t], values[l, :, t] = linear("qkv", l, x).reshape(3, NH, hs)
+        seen_k, seen_v = keys[l, :, : t + 1], values[l, :, : t + 1]
+        scores = (seen_k @ q[:, :, None])[..., 0] / np.sqrt(hs)
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        x = x + linear("attproj", l, (p[:, None] @ seen_v).ravel())
+        x = layernorm(x, W["ln2w"][l], W["ln2b"][l])
+        x = x + linear("fcproj", l, gelu(linear("fc", l, x)))
+    return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
+
+
+@wrong("next_row", says="in which the newest value is written only after attention has read the values")
+def row_with_a_late_value(W, keys, values, t, token):
+    L, NH, T, hs = keys.shape
+    C = NH * hs
+    x = W["wte"][token] + W["wpe"][t]
+    for l in range(L):
+        h = layernorm(x, W["ln1w"][l], W["ln1b"][l])
+        qkv = W["qkvw"][l] @ h + W["qkvb"][l]
+        mixed = np.zeros(C)
+        for head in range(NH):
+            part = slice(head * hs, (head + 1) * hs)
+            q, k, v = qkv[:C][part], qkv[C : 2 * C][part], qkv[2 * C :][part]
+            keys[l, head, t] = k
+            scores = keys[l, head, : t + 1] @ q / np.sqrt(hs)
+            p = np.exp(scores - scores.max())
+            mixed[part] = p / p.sum() @ values[l, head, : t + 1]
+            values[l, head, t] = v
+        x = x + W["attprojw"][l] @ mixed + W["attprojb"][l]
+        h = layernorm(x, W["ln2w"][l], W["ln2b"][l])
+        h = gelu(W["fcw"][l] @ h + W["fcb"][l])
+        x = x + W["fcprojw"][l] @ h + W["fcprojb"][l]
+    return layernorm(x, W["lnfw"], W["lnfb"]) @ W["wte"].T

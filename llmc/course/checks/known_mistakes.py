@@ -10,7 +10,8 @@ from llmc.course.checks.nonfinite import not_finite_alike
 from llmc.course.checks.ruled_out import ruled_out
 from llmc.course.checks.signatures import same
 
-UNEXPLAINED = 0.05  # of an error: what a known mistake may leave of it
+UNEXPLAINED = {"float64": 1e-4}  # of an error: what a known mistake may leave of it
+ROUNDED = 0.01  # the same in other dtypes
 CLOSELY = 1e-3  # the same, of a mistake that gives nearly the right numbers
 ALONE = {"float32": 1e-5}  # of a single number, which many formulas nearly give
 ALONE_WIDE = 5e-7  # of one in float64
@@ -26,6 +27,7 @@ def known_mistake(case, known, got):
     says where it is right, and gives way to one that was computed.
     """
     made, equal, shapes = {}, {}, set()  # {sentence: where}
+    share = UNEXPLAINED.get(np.asarray(got).dtype.name, ROUNDED)
     for sentence, wrong in known.items():
         wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
         shapes |= {sentence} if wrong is got else set()
@@ -36,7 +38,7 @@ def known_mistake(case, known, got):
         if same(array, case.expected):  # or nearly: then it only explains what it explains to the digit
             if _explained(case.got, array, case.expected, CLOSELY):
                 equal[sentence] = where
-        elif _like(case.got, array, got) and _explained(case.got, array, case.expected):
+        elif _like(case.got, array, got) and _explained(case.got, array, case.expected, share):
             equal[sentence] = where
         elif not equal and case.adds and same(case.held, array):
             return where, f"{case.name} equals {sentence}, and was overwritten instead of accumulated (use +=)"
@@ -74,7 +76,7 @@ def _like(got, array, given) -> bool:
     return same(got, array) and (array.size > 1 or bool(np.abs(got - array).max() <= alone * np.abs(array).max()))
 
 
-def _explained(got, array, expected, share=UNEXPLAINED) -> bool:
+def _explained(got, array, expected, share) -> bool:
     """Is all but this share of the error explained? Two arrays that are both nearly right are not the same mistake."""
     finite = np.isfinite(expected)
     unexplained, error = np.abs(got - array)[finite], np.abs(array - expected)[finite]

@@ -25,7 +25,7 @@ from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
 from llmc.course.mutants.clearer import unclear
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
-from llmc.course.mutants.learners import learners, own, useless_in
+from llmc.course.mutants.learners import given_to_names, learners, own, useless_in
 from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import learners_names
@@ -41,6 +41,7 @@ NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 # An error in the first line, and the changes that only hide it: NumPy's numbers divide by 0 without a word.
 HIDING = {READ_ONLY: NO_COPY, "ZeroDivisionError": re.compile(r"with `np\.")}
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
+FOR_A_NAME = re.compile(r"with `\w+` in place of `(\w+)`")
 GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
 EQUALS = " equals "  # in the first line of a message that names the mistake
 RIGHT_WITH = " the count is right: "  # in one that has tried what mends it
@@ -225,12 +226,15 @@ class _Search:
         solution = self.check._evidence.solution()
         reads, turns, kinds = beside_ours.reads_of_ignored(solution, self.answer.tree), self._turns(), None
         whole = replace(self.answer, tree=copy.deepcopy(self.answer.tree))  # as it is before any change
+        computed = {name for name, value in given_to_names(whole.tree) if not isinstance(value, ast.Name)}
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
                 if time.thread_time() > self.end:
                     break
                 if useless.match(words) or known and known.match(words) or told and ODDLY.match(words):
                     continue
+                if alone and (name := FOR_A_NAME.match(words)) and name[1] in computed:
+                    continue  # what that name holds is wrong, and another one is as large by chance
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):
                     now = ast.unparse(self.answer.tree).splitlines()
                     lucky = bool(ODD.match(words)) or beside_ours.only_fits(solution, words)

@@ -103,7 +103,7 @@ def problem_text(report, where, cause=None, compared=False, again=lambda code: N
 
 
 def _elements_exchanged(race, others) -> str:
-    """A sentence about a race in an array, if elements of an array are written by nobody: no barrier would mend that."""
+    """A sentence about a race in an array, if elements of an array are never written: no barrier would mend that."""
     problem = race.found.problem if race.found else None
     missing = next((other for other in others if other.kind == "never-written"), None)
     if missing is None or problem is None or problem.space != "global":

@@ -113,16 +113,26 @@ def steps_of_ranges(tree) -> set[str]:
 
 def _makes(names, tree):
     """The expressions that these names are made of, `min(T, 64)` in `block = min(T, 64)`."""
-    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
-    return [n for line in lines for n in ast.walk(line.value) if isinstance(n, (ast.Call, ast.BinOp))]
+    values = [value for name, value in given_to_names(tree) if name in names]
+    return [n for value in values for n in ast.walk(value) if isinstance(n, (ast.Call, ast.BinOp))]
+
+
+def given_to_names(tree) -> list:
+    """(name, expression) of each `a = x`, and of both in `a, b = x, y`."""
+    pairs = []
+    for line in (n for n in ast.walk(tree) if isinstance(n, ast.Assign)):
+        for target in line.targets:
+            each = isinstance(target, ast.Tuple) and isinstance(line.value, ast.Tuple)
+            pairs += zip(target.elts, line.value.elts) if each else [(target, line.value)]
+    return [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
 
 
 def _counts_of_parts(tree) -> set[int]:
     """What names hold by which something is divided and rounded down, as numbers: in one part, nothing is left over."""
     quotients = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
     names = {n.right.id for n in quotients if isinstance(n.right, ast.Name)}
-    lines = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in names]
-    return {n.value.value for n in lines if isinstance(n.value, ast.Constant) and isinstance(n.value.value, int)}
+    values = [getattr(value, "value", None) for name, value in given_to_names(tree) if name in names]
+    return {value for value in values if type(value) is int}
 
 
 def with_a_rest(tree) -> list:

@@ -156,6 +156,12 @@ def dx_mistakes(dout, x, w, neighbours=1) -> dict:
     return telling(known, gradients(dout, x, w).dx)
 
 
+def _mean_of_means(terms, lane):
+    """(N, 1): the mean over 32 lanes of each one's mean of its numbers in terms (N, C); 0 for a lane without any."""
+    means = [terms[:, lane == k].mean(axis=1) if (lane == k).any() else 0 * terms[:, 0] for k in range(32)]
+    return np.mean(means, axis=0)[:, None]
+
+
 def _wrong_means(dout, x, w, neighbours) -> dict:
     """dx (N, C) from means that went wrong in a way in which only a kernel's do."""
     norm, rstd = rows.normalised(x)  # (N, C), (N, 1)
@@ -183,6 +189,8 @@ def _wrong_means(dout, x, w, neighbours) -> dict:
         "the reference with the first sum divided by 32 lanes: divide by C": dx(a * C / 32, b),
         "the reference with the second sum divided by 32 lanes: divide by C": dx(a, b * C / 32),
         "the reference with both sums divided by 32 lanes: divide by C": dx(a * C / 32, b * C / 32),
+        "the reference with the mean of the lanes' own means, which are of different counts: add up the sums of all "
+        "lanes, and divide by C": dx(*(_mean_of_means(terms, lane) for terms in (dnorm, dnorm * norm))),
         "the reference with mean[0] in place of mean[row]": dx(
             a, (dnorm * of_row_0).mean(axis=1, keepdims=True), of_row_0
         ),

@@ -22,6 +22,10 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
     "one cache": ("the reference with the keys and values of layer 0 in every layer: each layer has its own", CACHE),
     "last cache": ("the reference with one cache that every layer overwrites: each layer has its own", CACHE),
     "old row": ("the reference in which the newest row is written only after attention: write it before", CACHE),
+    "old value": (
+        "the reference in which the newest value is written only after attention has read the values: write it before",
+        CACHE,
+    ),
     "keys twice": ("the reference with keys in place of values", CACHE),
     "values twice": ("the reference with values in place of keys", CACHE),
     "no scale": ("the reference without the division by the root of hs", BLOCK),
@@ -51,6 +55,10 @@ MISTAKES = {  # name: (sentence after "the logits equals ", where to look)
     "parallel": ("the reference whose second layernorm reads x as it was before attention: it reads the sum", BLOCK),
     "normed residual": ("the reference that adds attention to the layernorm of x: add it to x itself", BLOCK),
     "normed residual2": ("the reference that adds the MLP to the layernorm of x: add it to x itself", BLOCK),
+    "normed both": (
+        "the reference that adds attention and the MLP to what their layernorms give: add both to x",
+        BLOCK,
+    ),
     "after": (
         "the reference with each layernorm after its sum: both stand before attention, and before the MLP",
         BLOCK,
@@ -130,7 +138,7 @@ def _row(W, NH, cache, t, token, bug):
         h, before = x if bug in ("no ln1", "after") else normed, x
         out = _attend(W["qkvw"][l] @ h + W["qkvb"][l], NH, cache, 0 if bug == "last cache" else l, t, bug)  # (C,)
         out = out if bug == "no projection" else W["attprojw"][l] @ out + W["attprojb"][l]
-        x = out if bug == "no residual1" else (normed if bug == "normed residual" else x) + out
+        x = out if bug == "no residual1" else (normed if bug in ("normed residual", "normed both") else x) + out
         x = layernorm(x, W["ln1w"][l], W["ln1b"][l]) if bug == "after" else x
         ln = "ln1" if bug == "ln1 again" else "ln2"
         read = {"late residual": out, "parallel": before}.get(bug, x)  # (C,)
@@ -138,7 +146,7 @@ def _row(W, NH, cache, t, token, bug):
         h = W["fcw"][l] @ (x if bug in ("no ln2", "after") else normed) + W["fcb"][l]
         h = W["fcprojw"][l] @ (h if bug in ("no gelu", "late gelu") else gelu(h)) + W["fcprojb"][l]
         h = gelu(h) if bug == "late gelu" else h
-        x = h if bug == "no residual2" else (normed if bug == "normed residual2" else x) + h
+        x = h if bug == "no residual2" else (normed if bug in ("normed residual2", "normed both") else x) + h
         x = layernorm(x, W["ln2w"][l], W["ln2b"][l]) if bug == "after" else x
         x = layernorm(x, W["lnfw"], W["lnfb"]) if bug == "lnf inside" else x
     last = (W["ln1w"][0], W["ln1b"][0]) if bug == "ln1 last" else (W["lnfw"], W["lnfb"])
@@ -159,6 +167,7 @@ def _attend(qkv, NH, cache, l, t, bug):
     own = bug != "not itself" and (bug != "only the first itself" or t == 0)
     first, last = (t if bug == "only itself" else 0), t + own
     keys, values = read[0, :, first:last], read[1, :, first:last]  # (NH, n, hs)
+    values = old[1, :, first:last] if bug == "old value" else values
     keys = values if bug == "values twice" else keys
     values = keys if bug == "keys twice" else values
     if bug == "one head":

@@ -88,6 +88,13 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     }
     if logits.shape[-1] > V:
         losses[f"lse minus the number at n · V + target of the flat array: {ROW}"] = (lse - at_flat, PADDING)
+        shifted = np.array(logits, np.float64)  # (B, T, Vp), its first V columns freed of their maximum
+        shifted[..., :V] -= z.max(axis=-1, keepdims=True)
+        flat = shifted.ravel()[np.arange(targets.size) * V + targets.ravel()].reshape(targets.shape)  # (B, T)
+        losses[f"log(sum) minus the shifted number at n · V + target of the flat array: {ROW}"] = (
+            lse - z.max(axis=-1) - flat,
+            PADDING,
+        )
         flat = np.zeros(logits.size)  # (B·T·Vp,)
         flat[np.arange(targets.size) * V + targets.ravel()] = 1
         dlogits[f"the reference with -dloss at n · V + target of the flat array: {ROW}"] = (

@@ -8,7 +8,13 @@ from math import exp, log, sqrt
 import numpy as np
 
 from llmc.course.lessons.softmax_crossentropy.places import FRESH, LOSS, LSE, TRAP
-from llmc.course.lessons.softmax_crossentropy.probabilities import UNSCALED, bare_powers, unscaled_sum
+from llmc.course.lessons.softmax_crossentropy.probabilities import (
+    BEGUN_ANEW,
+    UNSCALED,
+    bare_powers,
+    sum_begun_anew,
+    unscaled_sum,
+)
 from llmc.course.lessons.softmax_crossentropy.references import at_target, cross_entropy, softmax
 
 SHARED_MAXIMA = {  # of several rows, by the axes of (B, T, V) that the maximum runs over
@@ -30,6 +36,7 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "log(mean(exp(z))): a sum, not a mean, belongs there": (lse - log(V), LSE),
         "2 · maximum + log(sum(exp(z - max)))": (lse + peak, LSE),
         f"the reference with {UNSCALED}": (peak + np.log(unscaled_sum(z)), LSE),
+        f"the reference with {BEGUN_ANEW}": (peak + np.log(sum_begun_anew(z)), LSE),
         "max + log2(sum(exp(z - max))): the logarithm must be the natural one, np.log": (
             peak + (lse - peak) / log(2),
             LSE,
@@ -43,6 +50,7 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         "-z[target]: log-sum-exp is missing": (-at_target(z, targets), LOSS),
         "log(sum(exp(z - max))) - z[target]: the maximum is subtracted in one place only": (losses - peak, LSE),
         f"the reference with {UNSCALED}": (losses - lse + peak + np.log(unscaled_sum(z)), LSE),
+        f"the reference with {BEGUN_ANEW}": (losses - lse + peak + np.log(sum_begun_anew(z)), LSE),
         "-p[target]: the logarithm is missing": (-at_target(p, targets), LOSS),
         "1 - p[target]": (1 - at_target(p, targets), LOSS),
         "the loss in bits (log2): it should be in nats (np.log)": (losses / log(2), LOSS),

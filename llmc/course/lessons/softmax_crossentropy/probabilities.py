@@ -13,6 +13,9 @@ from llmc.course.checks.text import tree_of
 from llmc.course.lessons.softmax_crossentropy.places import JACOBIAN, MAXIMUM, PRODUCT, SOFTMAX
 from llmc.course.lessons.softmax_crossentropy.references import softmax
 
+BEGUN_ANEW = (
+    "a running sum that begins anew with each new maximum: multiply it by exp(old maximum - new maximum), and add 1"
+)
 UNSCALED = (
     "a running sum that was not adjusted when the maximum grew: multiply the old sum by exp(old maximum - new maximum) "
     "before the next term is added"
@@ -22,6 +25,13 @@ UNSCALED = (
 def unscaled_sum(z):
     """Sum over the last axis of exp(z - the largest z so far): each term is left with the maximum of its time."""
     return np.exp(z - np.maximum.accumulate(z, axis=-1)).sum(axis=-1)
+
+
+def sum_begun_anew(z):
+    """Sum over the last axis of exp(z - maximum) in which a new maximum counts 1, and what came before it nothing."""
+    peaks = np.maximum.accumulate(z, axis=-1)
+    e = np.where(peaks == peaks[..., -1:], np.exp(z - peaks), 0)  # what comes from the largest on
+    return e.sum(axis=-1)
 
 
 def softmax_mistakes(z) -> dict:
