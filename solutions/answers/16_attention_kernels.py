@@ -1264,3 +1264,39 @@ extern "C" __global__ void fewest_requests(float* out, float* stats, const float
     }
 }
 """
+
+
+@wrong("attention_dq", says="* (dp - product) * key")
+def dq_with_a_sum_of_lane_0(code):
+    return r"""
+__device__ float warp_sum(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
+    return v;
+}
+const int HS = 32;  // a channel for each lane
+// dq: (heads, T, HS), delta: (heads, T), written. dout, out, q, k, v: (heads, T, HS), stats: (heads, T).
+extern "C" __global__ void attention_dq(float* dq, float* delta, const float* dout, const float* out,
+                                        const float* stats, const float* q, const float* k, const float* v, int heads,
+                                        int T)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= heads * T) return;
+    int head = row / T, t = row % T;
+    k += (size_t)head * T * HS, v += (size_t)head * T * HS;  // (T, HS) each, of this head; the others begin at head 0
+    size_t at = (size_t)row * HS + lane;
+    float query = q[at], d = dout[at], product = warp_sum(d * out[at]), D = 0.0f;
+    if (lane == 0) {
+        D = product;
+        delta[row] = D;
+    }
+    float scale = rsqrtf(32.0f), sum = 0.0f;
+    for (int i = 0; i <= t; i++) {
+        float key = k[i * HS + lane], value = v[i * HS + lane];
+        float score = warp_sum(query * key) * scale;
+        float dp = warp_sum(d * value);
+        sum += expf(score - stats[row]) * (dp - D) * key;
+    }
+    dq[at] = scale * sum;
+}
+"""

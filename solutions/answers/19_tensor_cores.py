@@ -810,13 +810,16 @@ def bands_without_their_last_row(block, blocks, down, across):
     return every[block::blocks]
 
 
-@wrong("swizzle", says="group 7: place(1, 1) is 2, and place(1, 7) is 0. In all calls the lines are right, and only")
+@wrong(
+    "swizzle",
+    says="group 7: place(1, 1) is 2, and place(1, 7) is 0. In all calls the line of the tile is right, and only",
+)
 def a_sum_where_it_is_kept_and_a_sign_where_it_is_read(code):
     code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
     return replaced(code, "place(line, square % 8)", "(square % 8 ^ lane % 8)")
 
 
-@wrong("swizzle", says="and place(1, 6) is 7. In all calls the lines are right, and only groups are not")
+@wrong("swizzle", says="and place(1, 6) is 7. In all calls the line of the tile is right, and only")
 def a_sum_taken_back_where_it_is_read(code):
     code = replaced(code, "return group ^ line % 8;", "return (group + line) % 8;")
     return replaced(code, "place(line, square % 8)", "(square % 8 - line % 8 + 8) % 8")

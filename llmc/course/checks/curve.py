@@ -68,7 +68,8 @@ def said_of_curve(function, solution, replay, k, bounds=(0.0, 0.0)) -> list[str]
         if curve.wrong.any():
             table = _table(curve)
             coarse = _coarse(curve, function, solution, table)
-            return [*filter(None, [table or _stretches(curve), coarse or _stays(curve)])]
+            stretches = None if table else _stretches(curve)
+            return [*filter(None, [table or stretches, stretches and _stays(curve) or _ends(curve) or coarse])]
     return []
 
 
@@ -94,6 +95,21 @@ def _called(function) -> set:
             todo += [value] if isinstance(value, FunctionType) else []
         seen |= {*code.co_names}
     return seen
+
+
+def _ends(curve) -> str | None:
+    """A sentence if it is most wrong where it stays at its first or its last value, as a table does behind its ends."""
+    error, changes = np.abs(curve.got - curve.right), np.flatnonzero(np.diff(curve.got))
+    if not len(changes) or curve.straight:
+        return None
+    first, last = int(changes[0]), int(changes[-1]) + 1  # between them it has other values
+    below, above = first >= FLAT, len(curve.x) - last > FLAT
+    most = max(error[: first + 1].max() * below, error[last:].max() * above)
+    if most <= 2 * error[first + 1 : last].max(initial=0.0):
+        return None
+    where = [f"below {curve.x[first]:.3g} it stays at {curve.got[0]:.3g}"] * below
+    where += [f"above {curve.x[last]:.3g} it stays at {curve.got[-1]:.3g}"] * above
+    return f"It is most wrong at its ends, by {most:.2g}: {' and '.join(where)}: {ENDS}."
 
 
 def _stays(curve) -> str | None:

@@ -46,6 +46,12 @@ class Names:
         """Functions of one float that end before that place."""
         return [name for name, end in self._reductions.items() if end <= position]
 
+    def stays_in_its_loop(self, name, position) -> bool:
+        """Does the innermost loop around that place leave this name as it is?"""
+        bodies = [(loop.start(), end_after(self._text, loop.start())) for loop in LOOP.finditer(self._text)]
+        around = [(start, end) for start, end in bodies if start < position < end]
+        return bool(around) and not re.search(rf"\b{name}\s*[-+*/]?=(?!=)", self._text[slice(*max(around))])
+
     def _declare(self, text, match, kind, const):
         """Note a name, and from where to where it can be used."""
         self.types.setdefault(

@@ -176,7 +176,7 @@ def _of_name(each, k, token, piece, known):
     elif not member and not called and not (piece.kind == EXPRESSION and piece.looped):  # it would never end
         for new in known.alike(token.text, piece.start):
             yield 2, *span, new, token.text
-        if known.types.get(token.text) in REAL:
+        if known.types.get(token.text) in REAL and not known.stays_in_its_loop(token.text, piece.start):
             for reduction in reductions:
                 yield 1.3, *span, f"{reduction}({token.text})", token.text
 

@@ -21,7 +21,7 @@ from llmc.cuda.emulator.findings.barrier_advice import (
     lines_that_read,
 )
 from llmc.cuda.emulator.findings.loops import loop_around
-from llmc.cuda.emulator.findings.race_advice import ONE_WRITES, barrier_that_mends
+from llmc.cuda.emulator.findings.race_advice import ONE_WRITES, barrier_that_mends, column_beyond_its_row
 
 RACES = ("race", "missing-syncwarp")
 NOT_ALL = ("barrier-divergence", "deadlock", "inactive-lane")
@@ -178,6 +178,8 @@ def _one_of_them(code, problem, trial) -> str:
         changed = orders.in_front(code, line, guard)
         if changed and trial.accepts(changed):
             return f"{PASSES} `{guard.strip()}` in front of line {line}: {who} alone writes there."
+    if column_beyond_its_row(problem.found):
+        return general
     values = general.partition("The first has ")
     told = "The index is the same for both threads, so a barrier does not help, nor does it if one thread alone writes"
     return f"{told} there: should each have an element of its own?{f' {values[1]}{values[2]}' if values[1] else ''}"

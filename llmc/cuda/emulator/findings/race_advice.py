@@ -5,6 +5,7 @@ without a barrier between them, next to atomics, within a block or between block
 """
 
 import re
+from itertools import permutations
 from math import prod
 
 from llmc.cuda.emulator.compiling.text import mask
@@ -21,7 +22,7 @@ from llmc.cuda.emulator.findings.guards import steps_over
 from llmc.cuda.emulator.findings.loops import LOOP, head_of
 from llmc.cuda.emulator.findings.meeting import in_other_turns, meeting, the_same_for_all
 from llmc.cuda.emulator.findings.places import array_of
-from llmc.cuda.emulator.findings.values import function_around, needed, worked_out
+from llmc.cuda.emulator.findings.values import function_around, needed, of_the_index, worked_out
 
 STALE = "Where an old value does no harm, read through a volatile pointer: that says so."
 NOT_ONE_TO_ONE = (
@@ -211,6 +212,8 @@ def _one_element(found) -> str:
         return _between_blocks(found)
     if turns := in_other_turns(found):
         return turns
+    if beyond := column_beyond_its_row(found):
+        return f"{beyond}{_of_both(found)}"
     row = _past_a_row(found)
     own = "give each an element of its own"
     others = f"{own}, or use atomicAdd if all of them must add" if _adds(found) else f"or {own}"
@@ -219,6 +222,25 @@ def _one_element(found) -> str:
         "(`if (threadIdx.x == 0)`, or lane 0 where each warp has its own result), "
         f"{others}.{_of_both(found)}"
     )
+
+
+def column_beyond_its_row(found) -> str:
+    """A sentence if two threads meet because the column of one of them is none of its row's, but one of another row."""
+    array, (first, second) = array_of(found.raw, found.problem), (of_the_index(found, which) for which in (False, True))
+    if array is None or array.ndim < 2 or found.line != found.line2:
+        return ""
+    length, both = array.shape[-1], [name for name in first if name in second]
+    for row, column in permutations(both, 2):
+        apart = (first[row] - second[row]) * length + first[column] - second[column]
+        inside, beyond = sorted((first[column], second[column]))
+        if apart == 0 and first[row] != second[row] and 0 <= inside < length <= beyond:
+            name = found.raw.arguments[found.problem.argument].name
+            return (
+                f"`{column}` is {beyond} in one of them, but a row of {name} has {length} numbers (0 to {length - 1}), "
+                "so this is an element of another row: is a check of the column missing? One against the size of the "
+                "whole array does not notice."
+            )
+    return ""
 
 
 def _past_a_row(found) -> str:

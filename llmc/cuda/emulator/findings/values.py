@@ -22,20 +22,20 @@ MOST = 8  # values that a sentence lists
 
 
 def worked_out(found, second=False) -> str:
-    """ "i = 15, b = 1 and t = 0" for the thread of a Finding, or for the second one of a race; "" where none is known.
+    """ "i = 15, b = 1 and t = 0" for the thread of a Finding, or for the second one of a race; "" where nothing is."""
+    return listed(of_the_index(found, second))
 
-    Of the variables that the index on its line is made of.
-    """
+
+def of_the_index(found, second=False) -> dict:
+    """{name: value} of the variables that the index on its line is made of, in one of the threads."""
     line = found.line2 if second else found.line
     lines = mask(found.raw.code).splitlines()
     known = of_the_launch(found, second)
     if not 0 < line <= len(lines) or not known:
-        return ""
+        return {}
     text, at = function_around(lines, line)
     values = evaluated(declared(text, at), known)
-    return listed(
-        {name: number for name, number in values.items() if name in needed(indices_on(lines[line - 1]), text)}
-    )
+    return {name: number for name, number in values.items() if name in needed(indices_on(lines[line - 1]), text)}
 
 
 def of_the_launch(found, second=False) -> dict:
