@@ -1215,3 +1215,19 @@ def accumulate_dw_of_a_scaled_copy(dx, dw, db, dout, x, w, mean, rstd):
             norm = rstd[b, t] * (x[b, t] - mean[b, t])
             dw += grad * norm
             dx[b, t] += rstd[b, t] * (grad - grad.mean() - norm * np.dot(grad, norm) / C)
+
+
+@wrong("layernorm_backward", says="with a sum over C in place of mean(dnorm · norm): the variance is a mean")
+def backward_of_a_variance_without_its_mean(dout, x, w, mean, rstd):
+    C = x.shape[-1]
+    r = rstd[..., np.newaxis]
+    centred = x - mean[..., np.newaxis]
+    db = dout.sum(axis=(0, 1))
+    dw = (dout * centred * r).sum(axis=(0, 1))
+
+    # through norm, then variance, then mean
+    dnorm = dout * w
+    dvar = np.sum(dnorm * centred, axis=-1, keepdims=True) * -0.5 * r**3
+    dmean = -np.sum(dnorm * r, axis=-1, keepdims=True)
+    dx = dnorm * r + dvar * 2 * centred + dmean / C
+    return dx, dw, db

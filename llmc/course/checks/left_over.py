@@ -51,5 +51,6 @@ def _are_the_last(wrong, whole, rest) -> bool:
         alone = np.moveaxis(wrong, k, 0).reshape(wrong.shape[k], -1).any(axis=1)
         for bad in (several, alone):
             if len(bad) == whole and np.array_equal(np.flatnonzero(bad), np.arange(whole - rest, whole)):
-                return True
+                there = wrong.size * rest // whole  # so many entries are left over
+                return 2 * int(wrong.sum()) > there  # a corner of them has another reason
     return False

@@ -228,6 +228,12 @@ def _wrong_dx(dout, x, w, norm, rstd):
         **_half("the reference with x in place of norm", dnorm, norm, x, rstd, FORMULA),
         "the reference with x - mean in place of norm": (_dx(dnorm, norm / rstd, rstd), FORMULA),
         **_half("the reference with x - mean in place of norm", dnorm, norm, norm / rstd, rstd, FORMULA),
+        "the reference with a sum over C in place of mean(dnorm · norm): the variance is a mean, so its slope "
+        "has 1/C": ((dnorm - mean - C * norm * both) * rstd, RSTD_ROAD),
+        "the reference with a sum over C in place of mean(dnorm): the slope of a mean has 1/C": (
+            (dnorm - C * mean - norm * both) * rstd,
+            MEAN_ROAD,
+        ),
         "the reference with sums over C in place of means": ((dnorm - C * mean - C * norm * both) * rstd, FORMULA),
         "the reference with means over the rows, axes B and T, in place of means over C": (
             (dnorm - dnorm.mean((0, 1)) - norm * (dnorm * norm).mean((0, 1))) * rstd,
