@@ -32,6 +32,7 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
     lines = [line for line in ast.walk(tree) if isinstance(line, (ast.Assign, ast.AugAssign))]
     written = [(line, target) for line in lines for target in _written(line)]
     values = {step.text: step.value for step in trace.steps} if trace else {}
+    unwritten = name and name.partition("[")[0]  # of `logits[..., :V]`
     given = _given_away(tree, name, arrays, values) if name else None
     if given:
         return given
@@ -40,7 +41,7 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
         copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
         whole, made = named.get(root_name(target), (None, None))
         root = root_name(whole)
-        if copy is None and made is not None and _is_lost(tree, root_name(target), root, root == name):
+        if copy is None and made is not None and _is_lost(tree, root_name(target), root, root == unwritten):
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
