@@ -721,3 +721,21 @@ def rate_corrected_from_the_first_loss(run, lowest, highest, steps):
             break
     run.restore(before)
     return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
+
+
+@wrong("broken_setting", says="In front of it, that one would answer for logs of 'schedule', too")
+def setting_by_another_last_rate(log, healthy):
+    run, good = columns(log), columns(healthy)
+    if not np.array_equal(run["lr"], good["lr"]):
+        if run["lr"][-1] != good["lr"][-1]:  # the curve ends somewhere else
+            return "schedule"
+        if run["lr"].argmax() == good["lr"].argmax():
+            return "learning_rate"
+        return "warmup"
+    if run["val"][-1] > 1.5 * good["val"][-1]:
+        return "val_data"
+    if np.diff(run["loss"]).std() > 1.4 * np.diff(good["loss"]).std():
+        return "batch_size"
+    if run["val"][-1] > good["val"][-1] + 0.2:
+        return "weight_decay"
+    return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer, describe
-from llmc.course.lessons.train_gpt2.conditions import ASK_FIRST, told
+from llmc.course.lessons.train_gpt2.conditions import AS_WELL, told
 from llmc.course.lessons.train_gpt2.logs import BROKEN, FILE, SETTINGS, as_log
 from llmc.course.lessons.train_gpt2.places import LOGS, SICK
 
@@ -54,7 +54,7 @@ def explain(tried, function):
     wrong = [(run, answer) for run, answer in tried if answer != run.setting]
     if not wrong:
         return
-    run, answer, shown = _shown(wrong, function, {answer for _, answer in tried})
+    run, answer, shown = _shown(tried, wrong, function)
     lines = [
         f"{_named(run)}, and your answer is {answer!r}.",
         *shown,
@@ -66,11 +66,15 @@ def explain(tried, function):
     raise WrongAnswer("\n".join([*lines, *_measured(run), *_others(wrong, len(tried))]), explained=bool(shown))
 
 
-def _shown(wrong, function, answers):
+def _shown(tried, wrong, function):
     """(run, answer, sentences) of the wrong answer that is shown: the first, or one that two conditions compete for."""
-    with_words = ((run, answer, told(function, (run.log, healthy()), run.setting, answers)) for run, answer in wrong)
+    answers = {answer for _, answer in tried}
+    rest = [((run.log, healthy()), answer) for run, answer in tried if answer == run.setting]
+    with_words = (
+        (run, answer, told(function, (run.log, healthy()), run.setting, answers, rest)) for run, answer in wrong
+    )
     first = next(with_words)
-    return next((each for each in chain([first], with_words) if ASK_FIRST in " ".join(each[2])), first)
+    return next((each for each in chain([first], with_words) if AS_WELL in " ".join(each[2])), first)
 
 
 def _named(run) -> str:
