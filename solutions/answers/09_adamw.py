@@ -1450,3 +1450,15 @@ def clip_with_the_small_number_in_the_root(grads, max_norm):
         for g in grads:
             g[...] = g * scale
     return norm
+
+
+@wrong(
+    "clip_by_global_norm",
+    says="writes into a copy, which is lost: `np.concatenate([g.ravel() for g in grads])` makes a new array",
+)
+def clip_of_a_joined_copy(grads, max_norm):
+    everything = np.concatenate([g.ravel() for g in grads])
+    norm = float(np.linalg.norm(everything))
+    if norm > max_norm:
+        everything *= max_norm / (norm + 1e-6)
+    return norm

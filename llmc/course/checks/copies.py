@@ -13,6 +13,7 @@ from llmc.course.mutants.places import quoted, shortened
 
 COPIES = {"flatten", "copy", "astype", "take", "repeat", "tolist"}  # methods
 OF_ARRAYS = {f"np.{name}" for name in ("ravel", "reshape", "asarray", "array", "ascontiguousarray", "copy")}
+JOINED = {f"np.{name}" for name in ("concatenate", "stack", "hstack", "vstack")}  # of several arrays
 ABOUT = {"shape", "size", "ndim", "dtype"}  # no numbers of an array
 INDICES = {"arange", "ravel", "nonzero", "flatnonzero", "where", "argsort", "ix_", "astype"}  # make arrays of them
 
@@ -41,7 +42,7 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
         copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
         whole, made = named.get(root_name(target), (None, None))
         root = root_name(whole)
-        if copy is None and made is not None and _is_lost(tree, root_name(target), root, root == unwritten):
+        if copy is None and made is not None and _is_lost(tree, line, root_name(target), root, root == unwritten):
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
@@ -75,8 +76,8 @@ def _written(line):
 
 def root_name(node):
     """The name of `x` in `x[0].T`."""
-    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
-        node = _inner(node)
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call, ast.ListComp)):
+        node = node.generators[0].iter if isinstance(node, ast.ListComp) else _inner(node)
     return getattr(node, "id", None)
 
 
@@ -84,31 +85,38 @@ def _inner(node):
     """x of `x[0]`, `x.T`, `x.ravel()` and `np.ravel(x)`."""
     if not isinstance(node, ast.Call):
         return node.value
-    given = node.args and ast.unparse(node.func) in OF_ARRAYS
+    given = node.args and ast.unparse(node.func) in OF_ARRAYS | JOINED
     return node.args[0] if given else getattr(node.func, "value", node.func)
 
 
-def _is_lost(tree, name, root, alone) -> bool:
-    """Does nothing that is written to `root`, or returned, come from what the array `name` holds?
+def _is_lost(tree, line, name, root, alone) -> bool:
+    """Does nothing that is written to `root`, or returned, come from what that line writes into the array `name`?
 
     alone: what comes from it may be in other arguments, if `root` should have been written, and was not.
     """
-    reached, before = {name}, set()
+    reached, before, later = {name}, set(), _later(tree, line)
     while before != reached:
         before = set(reached)
-        for line in ast.walk(tree):
+        for line in later:
             if isinstance(line, (ast.Assign, ast.AugAssign)) and _names_in(line.value) & reached:
                 reached |= {
                     root_name(part)
                     for t in getattr(line, "targets", [getattr(line, "target", None)])
                     for part in getattr(t, "elts", [t])
                 }
-    calls = [_given_to(line.value) for line in ast.walk(tree) if isinstance(line, ast.Expr)]
-    returned = set().union(*(_names_in(node) for node in ast.walk(tree) if isinstance(node, ast.Return)))
+    calls = [_given_to(line.value) for line in later if isinstance(line, ast.Expr)]
+    returned = set().union(*(_names_in(node) for node in later if isinstance(node, ast.Return)))
     read = any(names & reached and names - reached for names in calls)  # by a function that may write to the others
     given = [arg.arg for node in ast.walk(tree) if isinstance(node, ast.arguments) for arg in node.args]
     arguments = set() if alone else set(given)
     return not (root in reached or returned & reached or read or arguments & reached)
+
+
+def _later(tree, line) -> list:
+    """The nodes of a function that run after a line, too, as those of a loop around it do."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)]
+    start = min(node.lineno for node in (line, *loops) if node is line or line in ast.walk(node))
+    return [node for node in ast.walk(tree) if getattr(node, "lineno", 0) >= start]
 
 
 def _given_to(call) -> set:
@@ -133,7 +141,9 @@ def _copy_in(node, arrays, values):
     while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
         if _made_new(node, values):
             return node
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in COPIES:
+        if isinstance(node, ast.Call) and (
+            getattr(node.func, "attr", "") in COPIES or ast.unparse(node.func) in JOINED
+        ):
             return node
         if isinstance(node, ast.Subscript) and _picks(node.slice, arrays):
             return node

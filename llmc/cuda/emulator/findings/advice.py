@@ -25,6 +25,7 @@ OR_WRONG = (
     "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
     "itself is wrong."
 )
+WRONG = "The very first thread comes here, so it is the index that is wrong, or the loop around it goes too far."
 
 
 def out_of_bounds(found) -> str:
@@ -110,7 +111,12 @@ def _about_the_check(found) -> str:
         return _index_of_a_vector(found, there)
     index = worked_out_index(found)
     said = what_limits(found, index)
-    return f"{said or OR_WRONG}{_values(found, index)}"
+    return f"{said or (WRONG if _is_the_first(found) else OR_WRONG)}{_values(found, index)}"
+
+
+def _is_the_first(found) -> bool:
+    """Is it the very first thread of the grid, which hardly ever has nothing to do?"""
+    return not any(found.problem.thread or (1,)) and not any(found.problem.block or (1,))
 
 
 def _names(found) -> set:
