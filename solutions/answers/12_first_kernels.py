@@ -1356,3 +1356,21 @@ extern "C" __global__ void leaky_relu(float* out, const float* x, float slope, i
     out[i] = factor * x[i];
 }
 """
+
+
+@wrong("swap_axes", says="x[i] with what is left of i once it is divided by C and T")
+def axes_read_at_what_is_left_of_i(code):
+    return r"""
+// out: (B, C, T), written. x: (B, T, C).
+extern "C" __global__ void swap_axes(float* out, const float* x, int B, int T, int C)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= B * T * C) return;
+    int c = i % C;
+    i /= C;
+    int t = i % T;
+    i /= T;
+    int b = i;
+    out[(b * C + c) * T + t] = x[i];
+}
+"""

@@ -82,6 +82,11 @@ def swap_axes(x, out) -> dict:
         f"the reference of c = 0 for every c: {first}": right[:, :1],
         f"the reference of b = 0 and t = 0 for all: {first}": right[:1, :, :1],
     }
+    for by, n in (("C and T", T * C), ("C", C)):
+        left = x.reshape(-1)[np.arange(x.size) // n].reshape(x.shape)  # (B, T, C)
+        more[f"x[i] with what is left of i once it is divided by {by}: x is read at the thread's own number"] = (
+            right_axes(left)
+        )
     more |= {words: right_axes(found) for words, found in _read_as(x, "x", {"B": B, "T": T, "C": C})}
     known |= _unlike(known, right, more)
     wanted = right_axes(np.arange(x.size).reshape(x.shape))  # (B, C, T)
