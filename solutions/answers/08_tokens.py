@@ -2135,3 +2135,19 @@ def encoded_at_the_left_part(word, ranks):
         i = parts.index(left)
         parts = parts[:i] + [left + right] + parts[i + 2 :]
     return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="this key is U+FFFD, which decoding puts where bytes are not UTF-8")
+def encoded_from_characters(word, ranks):
+    parts = [letter.encode() for letter in word.decode("utf-8", errors="replace")]
+    while len(parts) > 1:
+        found = []
+        for i in range(len(parts) - 1):
+            both = parts[i] + parts[i + 1]
+            if both in ranks:
+                found.append((ranks[both], i))
+        if not found:
+            break
+        _, i = min(found)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return [ranks[part] for part in parts]

@@ -739,3 +739,11 @@ def setting_by_another_last_rate(log, healthy):
     if run["val"][-1] > good["val"][-1] + 0.2:
         return "weight_decay"
     return None
+
+
+@wrong("best_budget", says="warmup must be a share of the steps, from 0 to 1, not 100\nThe call")
+def budget_with_a_warmup_in_steps():
+    small = {"layers": 1, "channels": 16}
+    rows = {"length": 16, "batch_size": 8}
+    rate = {"learning_rate": 1e-2, "warmup": 100, "schedule": "cosine"}
+    return small | rows | rate

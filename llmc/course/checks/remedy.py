@@ -44,6 +44,8 @@ A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: anothe
 FOR_A_NAME = re.compile(r"with `\w+` in place of `(\w+)`")
 GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
 EQUALS = " equals "  # in the first line of a message that names the mistake
+# of settings: whatever else would pass leaves one out, or takes others
+SAYS_ALL = re.compile(r" cannot be set[:;] | must be .+, not [^,]+$")
 RIGHT_WITH = " the count is right: "  # in one that has tried what mends it
 # Words of changes that may make up for a mistake: none of the second kind is named beside a sentence on that array, and
 # none but the first beside one on the whole answer.
@@ -103,6 +105,8 @@ def with_remedy(check, cell, message, named=False) -> str:
         if remains:
             first, *others = message.splitlines()
             return "\n".join([first, remains, *others])
+        if SAYS_ALL.search(message.split("\n")[0]):
+            return message
         said = ONE_ARRAY.search(message)
         search = None if ALL_OF_IT in message else _search(check, cell)
         if search is None:

@@ -24,6 +24,10 @@ def keys_told():
             error.add_note(f"    {key} is a number: the keys of ranks are bytes, and this one's is bytes([{key}])")
         elif isinstance(key, str):
             error.add_note("    this key is a str: the keys of ranks are bytes, because half a character is no text")
+        elif key == b"\xef\xbf\xbd":
+            error.add_note(
+                "    this key is U+FFFD, which decoding puts where bytes are not UTF-8: begin with single bytes"
+            )
         elif isinstance(key, bytes) and key in (two := {chr(b).encode(): b for b in range(128, 256)}):
             error.add_note(f"    {key!r} is character {two[key]} in UTF-8, two bytes: the byte is bytes([{two[key]}])")
         raise
