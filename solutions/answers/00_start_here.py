@@ -880,3 +880,13 @@ def embed_with_all_words_of_a_sentence(tokens, wte, wpe):
     for b in range(B):
         onehot[b, :, tokens[b]] = 1
     return np.matmul(onehot, wte) + wpe[:T]
+
+
+@wrong("causal_softmax", says="e to the power of the scores, divided by the number of visible tokens")
+def shares_of_a_count(scores):
+    shares = np.zeros_like(scores)
+    for t, row in enumerate(scores):
+        seen = row[: t + 1]
+        e = np.exp(seen - seen.max())
+        shares[t, : t + 1] = e / (t + 1)
+    return shares

@@ -1169,7 +1169,7 @@ WHOLE_FOURS = f"""
 """
 
 
-@wrong("residual_vec4", says="behind the whole fours, need one thread, too, or one each.")
+@wrong("residual_vec4", says="behind the whole vectors, need one thread, too, or one each.")
 def residual_whose_tail_is_everybodys(code):
     return body(code, WHOLE_FOURS + "    for (int k = 4 * quads; k < n; k++) out[k] = x1[k] + x2[k];")
 

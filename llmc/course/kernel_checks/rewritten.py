@@ -48,7 +48,7 @@ def by_several(report) -> str:
     told = f"{what}{more} {verb} written by {_up_to(most, writers[writers > 1])} threads{_lines(report, first)}"
     if run and last == size - 1 and len(elements) == size % 4:
         return (
-            f"{told}, the others by one: the last numbers, behind the whole fours, need one thread, too, or one each."
+            f"{told}, the others by one: the last numbers, behind the whole vectors, need one thread, too, or one each."
         )
     return f"{told}, the others by one: which threads should keep out there?"
 
