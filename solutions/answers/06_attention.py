@@ -1469,3 +1469,15 @@ def lean_with_a_list_of_all_blocks(qkv, NH):
         weights.append(s)
     out = np.concatenate([p @ v[:, :, : p.shape[-1]] for p in weights], axis=2)
     return out.transpose(0, 2, 1, 3).reshape(B, T, C)
+
+
+@wrong("attention_softmax_backward", says="`slice(0, t + 1)` in place of `slice(0, t)`")
+def softmax_of_the_past_without_itself(dp, p):
+    T = p.shape[-1]
+    ds = np.zeros_like(p)
+    for t in range(T):
+        past = slice(0, t)  # the keys that query t sees
+        probs, grads = p[:, :, t, past], dp[:, :, t, past]
+        D = (probs * grads).sum(axis=-1, keepdims=True)
+        ds[:, :, t, past] = probs * (grads - D)
+    return ds

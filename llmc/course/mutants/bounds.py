@@ -6,7 +6,7 @@ As in `missing`, these changes are made in the learner's function alone.
 import ast
 
 from llmc.course.mutants.factors import filled
-from llmc.course.mutants.places import places, quoted
+from llmc.course.mutants.places import places, quoted, with_fields
 
 LARGE = 1000  # a number that is meant to be larger than all others
 
@@ -19,9 +19,16 @@ def changed(function):
 
 
 def _further(node):
-    """-(-n // m) for n // m; -inf for -1e4, or a number that is far enough below, for one that is multiplied by 0."""
+    """-(-n // m) for n // m; -inf for -1e4, or a number that is far enough below, for one that is multiplied by 0.
+
+    slice(0, t + 1) for slice(0, t), which may be right with any larger number, too, in one call.
+    """
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
         yield 0, filled("-x", ast.BinOp(ast.UnaryOp(ast.USub(), node.left), ast.FloorDiv(), node.right))
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "slice" and node.args:
+        k = min(1, len(node.args) - 1)  # its end
+        further = ast.BinOp(node.args[k], ast.Add(), ast.Constant(1))
+        yield 0, with_fields(node, args=[*node.args[:k], further, *node.args[k + 1 :]])
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = getattr(node.operand, "value", None)
         if isinstance(value, int | float) and LARGE <= value < 1e30:
