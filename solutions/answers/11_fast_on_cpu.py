@@ -1397,3 +1397,24 @@ def loop(dx, dout, x, k, a):
 @wrong("fast_gelu_backward", says="makes NaN of that: inf / inf")
 def slope_of_a_fraction_of_infinities(dx, dout, x):
     loop(dx, dout, x, np.float32(2 * math.sqrt(2 / math.pi)), np.float32(0.044715))
+
+
+@wrong("roofline", says="The last axis has length 1 and is too much")
+def roofline_of_arrays_of_one(flops, nbytes, seconds, peak, bandwidth):
+    rows = zip(np.atleast_1d(flops), np.atleast_1d(nbytes), np.atleast_1d(seconds))
+    results = []
+    for f, n, s in rows:
+        least = max(f / peak, n / bandwidth)
+        results.append((min(peak, f / n * bandwidth), least, least / s))
+    attainable, shortest, share = np.array(results).T
+    return attainable, shortest, share
+
+
+@wrong("roofline", says="and 0 where there are no operations: take the larger of the two times, as its bytes")
+def roofline_of_a_copy_in_no_time(flops, nbytes, seconds, peak, bandwidth):
+    attainable = np.minimum(peak, np.divide(flops, nbytes) * bandwidth)
+    works = np.greater(flops, 0)
+    shortest = np.where(works, flops / np.where(works, attainable, 1), 0.0)
+    if np.ndim(flops) == 0:
+        shortest = float(shortest)
+    return attainable, shortest, shortest / seconds

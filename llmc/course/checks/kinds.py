@@ -1,5 +1,6 @@
 """Before any number is looked at: is it an array at all, of the right shape and dtype?"""
 
+import ast
 from functools import partial
 from itertools import permutations
 
@@ -45,7 +46,10 @@ def _shape_sentence(name, got, expected):
     if got.ndim == 0 and expected.size > 1:
         return sentence + " It is one number: was a mean or a sum taken over all axes?"
     if got.shape == (*expected.shape, 1):
-        return sentence + " The last axis is left over from keepdims=True: take [..., 0]."
+        tree = text.tree_of(evidence.learners_function())
+        kept = tree is None or "keepdims" in ast.unparse(tree)
+        why = "is left over from keepdims=True: take [..., 0]" if kept else "has length 1 and is too much"
+        return f"{sentence} The last axis {why}."
     if expected.ndim == got.ndim and got.shape == expected.shape[::-1]:
         return sentence + " It is transposed."
     if got.shape == 2 * expected.shape:

@@ -224,8 +224,12 @@ def _of_the_roof(flops, attainable) -> dict:
     none = np.asarray(flops) == 0
     with np.errstate(invalid="ignore"):
         time = flops / attainable
-    said = "flops / attainable, which is 0 / 0 where there are no operations: take the larger of the two times"
-    return {said: time} if none.any() else {}
+    operations = "where there are no operations: take the larger of the two times"
+    known = {
+        f"flops / attainable, which is 0 / 0 {operations}": time,
+        f"flops / attainable, and 0 {operations}, as its bytes have to move": np.where(none, 0.0, time),
+    }
+    return known if none.any() else {}
 
 
 def _idle(share, flops) -> dict:
