@@ -552,7 +552,7 @@ def descend_scales_the_gradient(w, dw, step):
     w -= dw
 
 
-@wrong("descend", says="take a larger learning rate")
+@wrong("descend", says="its steps are too short in all")
 def descend_too_slowly(w, dw, step):
     w -= 0.001 * dw
 

@@ -80,7 +80,7 @@ def explain_run(run):
     if not end < ASKED:
         return (
             f"the direction is right, but 20 steps took the loss only from {start:.2f} to {end:.3f}. The goal is "
-            f"below {ASKED}: take a larger learning rate"
+            f"below {ASKED}: its steps are too short in all, whatever makes them so"
         )
     return None
 
