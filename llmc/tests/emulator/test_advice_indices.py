@@ -327,3 +327,20 @@ def test_what_is_written_behind_a_local_array_ends_the_kernel_and_not_the_proces
     }}"""
     report = inspect(RawKernel(code, "k"), (1,), (1,), (np.zeros(1, np.float32), 8))
     assert "something was written behind the end of a local array" in report.problems[0].text
+
+
+PAST_A_ROW = r"""
+extern "C" __global__ void squares(float* out, int M, int N)
+{
+    int row = threadIdx.x / 8, column = threadIdx.x % 8, at = row * N + column;
+    if (at < M * N) out[at] = threadIdx.x;
+}
+"""
+
+
+def test_a_column_beyond_its_row_is_named_where_two_threads_meet():
+    out = np.zeros((4, 7), np.float32)
+    text = inspect(RawKernel(PAST_A_ROW, "squares"), (1,), (32,), (out, 4, 7)).problems[0].text
+    assert "`column` is 7 in one of them, but a row of out has 7 numbers (0 to 6)" in text and "__sync" not in text
+    square = np.zeros((4, 8), np.float32)
+    assert not inspect(RawKernel(PAST_A_ROW, "squares"), (1,), (32,), (square, 4, 8)).problems
