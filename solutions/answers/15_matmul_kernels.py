@@ -338,7 +338,7 @@ def turned_not_at_all(code):
     )
 
 
-@wrong("turn_tile", says="for the tiles, and not inside of each: write tile[row][lane], and read tile[lane][k].\n")
+@wrong("turn_tile", says="for the tiles, and not inside of each: the tile is turned twice")
 def turned_but_for_the_tile(code):
     return replaced(code, "= tile[lane][k];", "= tile[k][lane];")
 

@@ -92,8 +92,8 @@ def turned(a, tile=32) -> dict:
     swizzle = "tile that is written and not read in the same way, or the reverse: both need it"
     both = "the swizzle is written with a plus, (lane + row) % 32, and read with a minus, or the reverse"
     return {
-        "a with rows and columns exchanged for the tiles, and not inside of each: write tile[row][lane], and read "
-        "tile[lane][k]": wide[first_m + column, first_k + row],
+        "a with rows and columns exchanged for the tiles, and not inside of each: the tile is turned twice, "
+        "where it is written and where it is read, or never": wide[first_m + column, first_k + row],
         f"a, turned, with number lane ^ row in place of number lane: a swizzle, of a {swizzle}": wide[
             m, first_k + (column ^ row)
         ],

@@ -181,7 +181,12 @@ def why(found, p, share):
     found, right = np.asarray(found), kept(p, share)
     if found.shape != p.shape or not np.isfinite(found).all() or np.array_equal(found != 0, right):
         return None
-    mine = found != 0
+    mine, shares = found != 0, np.where(right, p, 0.0) / p[right].sum()  # (V,) each
+    if np.allclose(np.sort(found), np.sort(shares), rtol=1e-5):
+        return (
+            "your result holds the right numbers in other places: what belongs to the candidate at place k of the "
+            "ranking goes to its id, `result[order] = …`, where `order` is the ranking's"
+        )
     have = f"your result keeps {mine.sum()} of {p.size} candidates, with {p[mine].sum():.4g} of the probability"
     want = f"{right.sum()} should stay, all with at least {p[right].min():.4g}: together they have {p[right].sum():.4g}"
     return f"{have}; for a share of {share:.4g}, {want}{_because(p, mine, right, share)}"
