@@ -276,7 +276,6 @@ def _wrong_dwte(dout, tokens, V, right):
             SORTING,
         ),
         "the reference without the first token, 0: its rows of dout are lost": (_without_row(right, 0), TOKENS),
-        "the reference without the last token, V - 1: its rows of dout are lost": (_without_row(right, -1), TOKENS),
         "the reference without the last row of dout, dout[-1, -1]": (cut_at_the_end, TOKENS),
         "the reference on top of memory that was never cleared: np.empty is not np.zeros": (
             right + GARBAGE,
@@ -284,6 +283,8 @@ def _wrong_dwte(dout, tokens, V, right):
         ),
     }
     sorts = names("sort", "unique")
+    lost = "its rows of dout are lost" + ", as they are where the last run of the sorted order has no end" * bool(sorts)
+    wrong[f"the reference without the last token, V - 1: {lost}"] = (_without_row(right, -1), TOKENS)
     if sorts:
         wrong["the reference without the last row of the sorted order: the last run ends too early"] = (cut, SORTING)
     if flat.max() < V - 1:
