@@ -1813,3 +1813,27 @@ def fast_with_rows_of_V(losses, logits, targets, dloss, V):
     z *= dloss / total
     flat[at] -= dloss
     logits[..., V:] = 0
+
+
+@wrong("fast_classifier", says="the first at [2, 4].\n`len(rows) // 2` is 7, rounded down")
+def fast_in_two_halves(losses, logits, targets, dloss, V):
+    from concurrent.futures import ThreadPoolExecutor
+
+    rows = logits.reshape(-1, logits.shape[-1])
+    flat_losses, flat_targets = losses.reshape(-1), targets.reshape(-1)
+    share = len(rows) // 2
+
+    def work(thread):
+        for n in range(thread * share, (thread + 1) * share):
+            z = rows[n, :V]
+            z -= z.max()
+            correct = z[flat_targets[n]]
+            np.exp(z, out=z)
+            total = z.sum()
+            flat_losses[n] = np.log(total) - correct
+            z *= dloss / total
+            z[flat_targets[n]] -= dloss
+            rows[n, V:] = 0
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, range(2)))

@@ -77,7 +77,7 @@ def useless_in(tree) -> re.Pattern:
     useless += [f".* in place of `{name}`" for name in steps]
     useless += [f".* in place of `{name}`, everywhere" for name in made_of(steps, tree)]
     useless += [f".*{re.escape(quoted(piece))}" for piece in _makes(steps, tree)]
-    useless += [rf"with 1 in place of {count}$" for count in _counts_of_parts(tree)]
+    useless += [rf"with 1 in place of {count}(?:$|, everywhere$| in `.*//)" for count in _counts_of_parts(tree)]
     useless += [f".* in (place of )?{re.escape(quoted(piece))}" for piece in with_a_rest(tree)]
     useless += [rf"with `{name}` in place of `\w+`, everywhere" for name in counters(tree)]
     useless += [rf".* in place of `{i}`, everywhere" for i in counters(tree)]
@@ -128,10 +128,11 @@ def given_to_names(tree) -> list:
 
 
 def _counts_of_parts(tree) -> set[int]:
-    """What names hold by which something is divided and rounded down, as numbers: in one part, nothing is left over."""
-    quotients = [n for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
-    names = {n.right.id for n in quotients if isinstance(n.right, ast.Name)}
-    values = [getattr(value, "value", None) for name, value in given_to_names(tree) if name in names]
+    """By which numbers, or names for them, something is divided and rounded down: in one part, nothing is left over."""
+    divisors = [n.right for n in ast.walk(tree) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv)]
+    names = {n.id for n in divisors if isinstance(n, ast.Name)}
+    divisors += [value for name, value in given_to_names(tree) if name in names]
+    values = [getattr(divisor, "value", None) for divisor in divisors]
     return {value for value in values if type(value) is int}
 
 
