@@ -2151,3 +2151,13 @@ def encoded_from_characters(word, ranks):
         _, i = min(found)
         parts[i : i + 2] = [parts[i] + parts[i + 1]]
     return [ranks[part] for part in parts]
+
+
+@wrong("decode", says="`data[problem.end:].decode('utf-8', errors='replace')` in place of")
+def decode_that_ignores_all_but_the_first(ids, tokens):
+    data = b"".join([tokens[i] for i in ids])
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as problem:
+        good = data[: problem.start].decode("utf-8")
+        return good + "\ufffd" + data[problem.end :].decode("utf-8", errors="ignore")

@@ -127,8 +127,10 @@ def _call(node, arguments):
     if name in MAKES and "dtype" not in keywords and not method:
         for each in arguments:
             yield 1, _with_keywords(node, dtype=f"{each}.dtype")
-    if name == "decode" and method and "errors" not in keywords:
-        yield 1, _with_keywords(with_fields(node, args=node.args[:1]), errors="'replace'")
+    if name == "decode" and method:  # first where it says already what should become of errors
+        others = [keyword for keyword in node.keywords if keyword.arg != "errors"]
+        plain = with_fields(node, args=node.args[:1], keywords=others)
+        yield 0 if "errors" in keywords else 1, _with_keywords(plain, errors="'replace'")
     if name == "reshape" and method:
         yield from _turned(node)
     if name in ("transpose", "swapaxes", "einsum"):
