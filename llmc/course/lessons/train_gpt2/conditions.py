@@ -65,11 +65,15 @@ def told(function, arguments, right, answers, others=()) -> list[str]:
     return []
 
 
-def _what_first(function, others, asked) -> str:
-    """What to do about a condition that is asked too late: first, unless it holds for others, which are right now."""
+def _what_first(function, others, asked, line=None) -> str:
+    """What to do about a condition that is asked too late: first, unless it holds for others, which are right now.
+
+    line: of the condition that it would be in front of, which not all of them come to.
+    """
     for arguments, answer in others:
         with suppress(Exception):
-            if answer != asked.answer and _holds(asked, _watched(function, arguments, [])[1]):
+            lines, frame, *_ = _watched(function, arguments, [])
+            if answer != asked.answer and line in (None, *lines) and _holds(asked, frame):
                 logs = f"logs of {answer!r}" if answer else "healthy logs"
                 return f"let the first one hold for less. In front of it, that one would answer for {logs}, too"
     return ASK_FIRST
@@ -81,7 +85,7 @@ def _said(given, wanted, lines, frame, right, what_first):
     if given and later and later[0].line > given.line:
         yield (
             f"For this log the condition of {given.quoted}, holds, and answers before the one that is right, "
-            f"{later[0].quoted}, is asked, {AS_WELL}{what_first(later[0])}."
+            f"{later[0].quoted}, is asked, {AS_WELL}{what_first(later[0], given.line)}."
         )
     elif before:
         numbers = _numbers(before[0].test, frame)
