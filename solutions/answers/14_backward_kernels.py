@@ -360,7 +360,7 @@ def dx_without_r_in_the_norm(code):
     return replaced(code, "float norm = (x[c] - m) * r;", "float norm = x[c] - m;")
 
 
-@wrong("layernorm_dx", says="No thread reads mean[1] to mean[4] or rstd[1] to rstd[4].")
+@wrong("layernorm_dx", says="No result uses mean[1] to mean[4] or rstd[1] to rstd[4].")
 def dx_with_the_mean_of_the_block(code):
     return replaced(code, "mean[row], r = rstd[row]", "mean[blockIdx.x], r = rstd[blockIdx.x]")
 
@@ -472,7 +472,7 @@ def partials_of_whole_shares(code):
     return replaced(code, SHARES, f"int n = {first}; n < {first} + N / gridDim.x; n++")
 
 
-@wrong("layernorm_partials", says="No thread reads rows 9 to 10 of dout or rows 9 to 10 of x")
+@wrong("layernorm_partials", says="No result uses rows 9 to 10 of dout or rows 9 to 10 of x")
 def partials_of_shares_that_overlap(code):
     first = "(int)blockIdx.x * (N / (int)gridDim.x)"
     return replaced(code, SHARES, f"int n = {first}; n < min(N, {first} + N / (int)gridDim.x + 1); n++")

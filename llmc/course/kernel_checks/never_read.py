@@ -1,4 +1,7 @@
-"""Numbers of an input that no thread reads, although others of it are read: one for each row, say."""
+"""Numbers of an input that no thread reads, although others of it are read: one for each row, say.
+
+The compiler leaves out a read whose number nothing is made of, so a sentence speaks of results, not of reads.
+"""
 
 import re
 
@@ -26,7 +29,7 @@ def never_read(report) -> list[str]:
         if stretch and len(missing) < array.size:
             found.append(_named(argument.name, int(rows[0]), int(rows[-1]), row > 1))
             fours += _as_float4s(report.raw.code, argument.name) if 4 * len(missing) == 3 * array.size else []
-    return [f"No thread reads {' or '.join(found)}.", *fours[:1]] if found and len(touched) else []
+    return [f"No result uses {' or '.join(found)}.", *fours[:1]] if found and len(touched) else []
 
 
 def _named(name, first, last, of_rows) -> str:

@@ -90,7 +90,7 @@ def _tried(message, wrong, mended):
     if beyond:
         return words.with_sentences(message if place else shortened(message), beyond)
     name = message.split(" ")[0]
-    if name in wrong.open or "\nNo thread reads " in message:  # what it is made from is open, or said already
+    if name in wrong.open or "\nNo result uses " in message:  # what it is made from is open, or said already
         return message
     found = made_from(experiment, wrong.report, name)
     return words.with_sentences(shortened(message) if found and SHOULD in found[0] else message, found)

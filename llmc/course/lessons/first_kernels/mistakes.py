@@ -167,7 +167,9 @@ def axpy(a, x, y, blocks, threads) -> dict:
     if n % blocks == 1:
         last += f": n % {blocks} is 1, so is n / gridDim.x rounded down, or does the loop end one too early?"
     wrong = {
-        "the reference for the first numbers alone, one for each thread: each must go on": one_each,
+        "the reference for the first numbers alone, one for each thread: each must go on, by gridDim.x * blockDim.x": (
+            one_each
+        ),
         "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
             first, 0, right
         ),
