@@ -1462,3 +1462,27 @@ def clip_of_a_joined_copy(grads, max_norm):
     if norm > max_norm:
         everything *= max_norm / (norm + 1e-6)
     return norm
+
+
+@wrong("fast_adamw_step", says="the running mean of ((1 - beta1) · grads)²")
+def adamw_that_squares_what_m_gets(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
+    c1, c2 = 1 - beta1**t, 1 - beta2**t
+    size = 16_000
+    scratch = np.empty(size, dtype=params.dtype)
+    for start in range(0, params.size, size):
+        s = slice(start, start + size)
+        tmp = scratch[: params[s].size]
+        np.multiply(grads[s], 1 - beta1, out=tmp)
+        m[s] *= beta1
+        m[s] += tmp
+        np.multiply(tmp, tmp, out=tmp)
+        tmp *= 1 - beta2
+        v[s] *= beta2
+        v[s] += tmp
+        np.divide(v[s], c2, out=tmp)
+        np.sqrt(tmp, out=tmp)
+        tmp += eps
+        np.divide(m[s], tmp, out=tmp)
+        tmp *= lr / c1
+        params[s] *= 1 - lr * weight_decay
+        params[s] -= tmp

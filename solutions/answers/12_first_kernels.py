@@ -1374,3 +1374,15 @@ extern "C" __global__ void swap_axes(float* out, const float* x, int B, int T, i
     out[(b * C + c) * T + t] = x[i];
 }
 """
+
+
+@wrong("grid_for", says="The rows are divided by the block's threads along x, too")
+def grid_with_x_for_both_axes(rows, cols, block):
+    width = block[0]
+    full_x, rest_x = divmod(cols, width)
+    full_y, rest_y = divmod(rows, width)
+    if rest_x:
+        full_x += 1
+    if rest_y:
+        full_y += 1
+    return full_x, full_y

@@ -179,6 +179,9 @@ def _wrong_v(g, v0, v1, decayed, m1, beta1, beta2, t):
         "the running mean with (1 - beta2)² in front of grads²: square only the gradient": (
             beta2 * v0 + ((1 - beta2) * g) ** 2
         ),
+        "the running mean of ((1 - beta1) · grads)²: what m is given was squared, and not the gradient": (
+            beta2 * v0 + (1 - beta2) * ((1 - beta1) * g) ** 2
+        ),
         "the larger of beta2 · v and grads², as in AdaMax: take the running mean": np.maximum(beta2 * v0, g * g),
         "its own root: the buffer keeps v, the root is for this step alone": np.sqrt(v1),
     }

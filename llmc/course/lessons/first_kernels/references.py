@@ -87,6 +87,12 @@ FORMULAS = {
     "Both are divided by all threads of a block: divide by those along the same axis": (
         lambda n, d: tuple(-(-numbers // (d[0] * d[1])) for numbers in n)
     ),
+    "The rows are divided by the block's threads along x, too: divide them by those along y": (
+        lambda n, d: (-(-n[0] // d[0]), -(-n[1] // d[0]))
+    ),
+    "The columns are divided by the block's threads along y, too: divide them by those along x": (
+        lambda n, d: (-(-n[0] // d[1]), -(-n[1] // d[1]))
+    ),
     "These blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": (
         lambda n, d: (-(-n[0] * n[1] // (d[0] * d[1])), 1)
     ),
