@@ -1245,3 +1245,19 @@ def fast_with_plain_squares(out, mean, rstd, x, w, b, eps=1e-5):
     out *= rstd[:, :, None]
     out *= w
     out += b
+
+
+@wrong("layernorm_backward_accumulate", says="equals what belongs in dw: are the two exchanged")
+def accumulate_dw_in_the_place_of_db(dx, dw, db, dout, x, w, mean, rstd):
+    def gradients():
+        norm = (x - mean[..., None]) * rstd[..., None]
+        grad_b = dout.sum(axis=(0, 1))
+        grad_w = (dout * norm).sum(axis=(0, 1))
+        dnorm = dout * w
+        a = dnorm.mean(axis=-1, keepdims=True)
+        c = (dnorm * norm).mean(axis=-1, keepdims=True)
+        grad_x = (dnorm - a - norm * c) * rstd[..., None]
+        return grad_x, grad_b, grad_w
+
+    for buffer, gradient in zip((dx, dw, db), gradients()):
+        buffer += gradient

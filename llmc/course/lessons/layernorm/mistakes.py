@@ -165,7 +165,7 @@ def backward_mistakes(dout, x, w, b=None, dx=None) -> dict:
             if np.shape(dx) == array.shape and np.allclose(dx, array, rtol=1e-6):
                 del wrong_dw[text]
     wrong_db = {
-        "dw: b is added, so norm does not belong there": (dw, PARAMETERS),
+        "what belongs in dw: are the two exchanged, or is norm a factor here, too?": (dw, PARAMETERS),
         DNORM_IN_DW: (db * w, PARAMETERS),
     }
     return {"dx": wrong_dx, "dw": wrong_dw, "db": wrong_db}
