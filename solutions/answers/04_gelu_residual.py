@@ -1229,7 +1229,7 @@ def fast_with_relu_beyond_2(out, x):
     out[near] = 0.5 * a * (1 + np.tanh(S * (a + 0.044715 * a * a * a)))
 
 
-@wrong("gelu_forward", says="with (0.044715 · x)³ for its cubic term")
+@wrong("gelu_forward", says="gives with 0.044715³ in place of 0.044715")
 def gelu_with_a_cubed_constant(x):
     root = math.sqrt(2 / math.pi)
     cubic = np.power(0.044715 * x, 3)

@@ -1345,35 +1345,25 @@ def fours_whose_tail_is_left_to_one_block(code):
 
 @wrong("leaky_relu", says="There is a 256 in the kernel, and this block has")
 def leaky_in_blocks_of_256(code):
-    return r"""
-// out, x: (n,). out is written, x is not.
-extern "C" __global__ void leaky_relu(float* out, const float* x, float slope, int n)
-{
-    const int threads = 256;
-    int i = blockIdx.x * threads + threadIdx.x;
-    if (i >= n) return;
-    float factor = x[i] > 0.0f ? 1.0f : slope;
-    out[i] = factor * x[i];
-}
-"""
+    i = "int i = blockIdx.x * blockDim.x"
+    return replaced(code, i, "const int threads = 256;\n    int i = blockIdx.x * threads")
+
+
+@wrong("residual_vec4", says="The very first thread comes here, so it is the index that is wrong")
+def vec4_with_a_tail_counted_back_from_n(code):
+    back = "for (int k = 0; k < n % 4; k++) out[n - k] = x1[n - k] + x2[n - k];"
+    return replaced(code, TAIL, f"    }}\n    if (i == 0)\n        {back}")
 
 
 @wrong("swap_axes", says="x[i] with what is left of i once it is divided by C and T")
 def axes_read_at_what_is_left_of_i(code):
-    return r"""
-// out: (B, C, T), written. x: (B, T, C).
-extern "C" __global__ void swap_axes(float* out, const float* x, int B, int T, int C)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= B * T * C) return;
-    int c = i % C;
-    i /= C;
-    int t = i % T;
-    i /= T;
-    int b = i;
-    out[(b * C + c) * T + t] = x[i];
-}
-"""
+    return replaced(
+        code,
+        "int t = i / C % T;",
+        "i /= C;\n        int t = i % T;",
+        "int b = i / (T * C);",
+        "i /= T;\n        int b = i;",
+    )
 
 
 @wrong("grid_for", says="The rows are divided by the block's threads along x, too")

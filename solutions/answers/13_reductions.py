@@ -1344,44 +1344,6 @@ extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
 
 @wrong("fused_layernorm", says="the square of the sum of four deviations")
 def fused_with_squares_of_four(code):
-    return r"""
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
-    return v;
-}
-__device__ float4 plus(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
-__device__ float inside(float4 v) { return v.x + v.y + v.z + v.w; }
-// residual, out: (N, C), mean, rstd: (N,), all written. x1, x2: (N, C), w, b: (C,). C is a multiple of 4, <= 1024.
-extern "C" __global__ void fused_layernorm(float* residual, float* out, float* mean, float* rstd, const float* x1,
-                                           const float* x2, const float* w, const float* b, int N, int C)
-{
-    extern __shared__ float4 kept[];  // (8, C / 4)   a row for each warp of the block
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int n = blockIdx.x * 8 + warp;
-    if (n >= N) return;
-    int quads = C / 4;
-    float4* mine = kept + warp * quads;
-    size_t start = (size_t)n * quads;
-    float total = 0.0f;
-    for (int i = lane; i < quads; i += 32) {
-        mine[i] = plus(((const float4*)x1)[start + i], ((const float4*)x2)[start + i]);
-        ((float4*)residual)[start + i] = mine[i];
-        total += inside(mine[i]);
-    }
-    float m = warp_sum(total) / C, squares = 0.0f;
-    for (int i = lane; i < quads; i += 32) {
-        float away = inside(mine[i]) - 4.0f * m;
-        squares += away * away;
-    }
-    float r = rsqrtf(warp_sum(squares) / C + 1e-5f);
-    for (int i = lane; i < quads; i += 32) {
-        float4 v = mine[i], scale = ((const float4*)w)[i], shift = ((const float4*)b)[i];
-        v = make_float4((v.x - m) * r, (v.y - m) * r, (v.z - m) * r, (v.w - m) * r);
-        v = make_float4(v.x * scale.x, v.y * scale.y, v.z * scale.z, v.w * scale.w);
-        ((float4*)out)[start + i] = plus(v, shift);
-    }
-    if (lane == 0) mean[n] = m;
-    if (lane == 0) rstd[n] = r;
-}
-"""
+    away = [f"(u.{slot} - m)" for slot in "xyzw"]
+    quad = f"({' + '.join(away)})"
+    return replaced(code, " + ".join(f"{each} * {each}" for each in away), f"{quad} * {quad}")

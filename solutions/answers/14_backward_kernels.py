@@ -1213,35 +1213,12 @@ def partials_that_are_means(code):
 
 @wrong("layernorm_dx", says="the mean of the lanes' own means, which are of different counts")
 def dx_of_means_of_means(code):
-    return r"""
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
-    return v;
-}
-// dx: (N, C), added to. dout, x: (N, C). w: (C,). mean, rstd: (N,). A warp for each row.
-extern "C" __global__ void layernorm_dx(float* dx, const float* dout, const float* x, const float* w,
-                                        const float* mean, const float* rstd, int N, int C)
-{
-    int lane = threadIdx.x & 31, row = (threadIdx.x + blockDim.x * blockIdx.x) >> 5;
-    if (row < N) {
-        float a = 0, b = 0;
-        int count = 0;
-        for (int at = lane; at < C; at += 32, count++) {
-            float g = dout[row * C + at] * w[at];
-            a += g;
-            b += g * (x[row * C + at] - mean[row]) * rstd[row];
-        }
-        if (count > 0) {
-            a /= count;
-            b /= count;
-        }
-        float mean_a = warp_sum(a) / 32, mean_b = warp_sum(b) / 32;
-        for (int at = lane; at < C; at += 32) {
-            float g = dout[row * C + at] * w[at];
-            float norm = (x[row * C + at] - mean[row]) * rstd[row];
-            dx[row * C + at] += rstd[row] * (g - mean_a - norm * mean_b);
-        }
-    }
-}
-"""
+    return replaced(
+        code,
+        "float dnorms = 0.0f",
+        "int count = lane < C ? (C - lane + 31) / 32 : 1;\n    float dnorms = 0.0f",
+        "warp_sum(dnorms) / C",
+        "warp_sum(dnorms / count) / 32",
+        "warp_sum(products) / C",
+        "warp_sum(products / count) / 32",
+    )

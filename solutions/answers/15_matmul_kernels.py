@@ -1183,40 +1183,7 @@ def registers_that_go_on_by_a_tile(code):
 
 @wrong("register_tile", says="`column` is 28 in one of them, but a row of result has 7 numbers (0 to 6)")
 def tile_checked_by_its_size(code):
-    return r"""
-// tile[k][i] = a[start + k][first + i], 0 outside. a: (K, n). With all 256 threads of the block.
-__device__ void fetch(float (*tile)[64], const float* a, int first, int start, int n, int K)
-{
-    for (int j = threadIdx.x; j < 8 * 64; j += 256) {
-        int k = start + j / 64, i = first + j % 64;
-        tile[j / 64][j % 64] = k < K && i < n ? a[(size_t)k * n + i] : 0.0f;
-    }
-}
-// result: (M, N), added to. a: (K, M), b: (K, N). A block of 256 threads for 64 x 64 results, 4 x 4 per thread.
-extern "C" __global__ void __launch_bounds__(256)
-register_tile(float* result, const float* a, const float* b, int M, int N, int K)
-{
-    __shared__ float as[8][64], bs[8][64];  // [k][row], [k][column]
-    int across = (N + 63) / 64;
-    int m0 = blockIdx.x / across * 64, n0 = blockIdx.x % across * 64;
-    int row = threadIdx.x / 16 * 4, column = threadIdx.x % 16 * 4;  // of the first of 4 x 4, in the block
-    float totals[4][4] = {};  // all zeros
-    for (int k0 = 0; k0 < K; k0 += 8) {
-        __syncthreads();  // all threads are done with the slices of the round before
-        fetch(as, a, m0, k0, M, K);
-        fetch(bs, b, n0, k0, N, K);
-        __syncthreads();
-        for (int k = 0; k < 8; k++) {
-            float x[4], y[4];
-            for (int i = 0; i < 4; i++) x[i] = as[k][row + i], y[i] = bs[k][column + i];
-            for (int i = 0; i < 4; i++)
-                for (int j = 0; j < 4; j++) totals[i][j] += x[i] * y[j];
-        }
-    }
-    for (int ij = 0; ij < 16; ij++) {
-        int i = ij / 4, j = ij % 4;
-        size_t at = (size_t)(m0 + row + i) * N + n0 + column + j;
-        if (at < (size_t)M * N) result[at] += totals[i][j];
-    }
-}
-"""
+    line = "if (m < M && n < N) result[(size_t)m * N + n] += totals[i][j];"
+    return replaced(
+        code, line, "size_t at = (size_t)m * N + n;\n            if (at < M * N) result[at] += totals[i][j];"
+    )

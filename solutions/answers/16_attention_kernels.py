@@ -1184,119 +1184,31 @@ def merged_by_the_highest_of_each_lane(code):
 
 @wrong("merge_parts", says="divided by a total that each channel of a lane has added to, never set back to 0")
 def parts_whose_total_goes_on(code):
-    return r"""
-// out: (rows, hs), stats: (rows,), written. top, total: (rows, parts), sums: (rows, parts, hs). A warp for each row.
-extern "C" __global__ void merge_parts(float* out, float* stats, const float* top, const float* total,
-                                       const float* sums, int rows, int parts, int hs)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= rows) return;
-    top += (size_t)row * parts;  // (parts,) each
-    total += (size_t)row * parts;
-    sums += (size_t)row * parts * hs;  // (parts, hs)
-    out += (size_t)row * hs;  // (hs,)
-    float highest = -3.4e38f, whole = 0.0f;
-    for (int s = 0; s < parts; s++) highest = fmaxf(highest, top[s]);
-    for (int c = lane; c < hs; c += 32) {
-        float value = 0.0f;
-        for (int s = 0; s < parts; s++) {
-            float factor = expf(top[s] - highest);
-            value += sums[s * hs + c] * factor;
-            whole += total[s] * factor;
-        }
-        out[c] = value / whole;
-    }
-    if (lane == 0) stats[row] = highest + logf(whole);
-}
-"""
+    apart = "    for (int s = 0; s < parts; s++) whole += total[s] * expf(top[s] - highest);\n"
+    start = "float sum = 0.0f;"
+    return replaced(code, apart, "", start, f"{start}\n    {apart}")
 
 
 @wrong("fewest_requests", says="top of the unscaled products plus the logarithm of the sum")
 def requests_with_an_unscaled_top(code):
-    return r"""
-const int HS = 32;
-// out: (heads, T, HS), stats: (heads, T), written. q, k, v: (heads, T, HS). 64 threads and 64 queries in a block.
-extern "C" __global__ void fewest_requests(float* out, float* stats, const float* q, const float* k, const float* v,
-                                         int T)
-{
-    int tiles = (T + 63) / 64, head = blockIdx.x / tiles, first = blockIdx.x % tiles * 64;
-    q += (size_t)head * T * HS, k += (size_t)head * T * HS, v += (size_t)head * T * HS;  // (T, HS) each
-    out += (size_t)head * T * HS, stats += (size_t)head * T;
-    __shared__ float4 keys[256], values[256];
-    int t = first + threadIdx.x, row = t < T ? t : T - 1;
-    float scale = rsqrtf((float)HS), top = -3.4e38f, total = 0.0f;
-    float4 mine[8], sum[8];
-    for (int c = 0; c < 8; c++) mine[c] = ((const float4*)q)[row * 8 + c], sum[c] = make_float4(0, 0, 0, 0);
-    for (int k0 = 0; k0 < T && k0 < first + 64; k0 += 32) {
-        __syncthreads();
-        for (int i = threadIdx.x; i < 256; i += 64) {
-            int at = k0 * 8 + i < T * 8 ? k0 * 8 + i : 0;
-            keys[i] = ((const float4*)k)[at];
-            values[i] = ((const float4*)v)[at];
-        }
-        __syncthreads();
-        for (int i = 0; i < 32 && k0 + i <= row; i++) {
-            float s = 0.0f;
-            for (int c = 0; c < 8; c++) {
-                float4 b = keys[i * 8 + c];
-                s += mine[c].x * b.x + mine[c].y * b.y + mine[c].z * b.z + mine[c].w * b.w;
-            }
-            float higher = fmaxf(top, s);
-            float shrink = expf((top - higher) * scale), p = expf((s - higher) * scale);
-            top = higher;
-            total = total * shrink + p;
-            for (int c = 0; c < 8; c++) {
-                float4 b = values[i * 8 + c];
-                sum[c].x = sum[c].x * shrink + p * b.x;
-                sum[c].y = sum[c].y * shrink + p * b.y;
-                sum[c].z = sum[c].z * shrink + p * b.z;
-                sum[c].w = sum[c].w * shrink + p * b.w;
-            }
-        }
-    }
-    if (t < T) {
-        float inverse = 1.0f / total;
-        for (int c = 0; c < 8; c++) {
-            float4 s = sum[c];
-            ((float4*)out)[t * 8 + c] = make_float4(s.x * inverse, s.y * inverse, s.z * inverse, s.w * inverse);
-        }
-        stats[t] = top + logf(total);
-    }
-}
-"""
+    return replaced(
+        code,
+        "score *= scale;",
+        "",
+        "old = expf(top - higher), p = expf(score - higher)",
+        "old = expf((top - higher) * scale), p = expf((score - higher) * scale)",
+    )
 
 
-@wrong("attention_dq", says="* (dp - product) * key")
+@wrong("attention_dq", says="p * (dp - product) * scale * key")
 def dq_with_a_sum_of_lane_0(code):
-    return r"""
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
-    return v;
-}
-const int HS = 32;  // a channel for each lane
-// dq: (heads, T, HS), delta: (heads, T), written. dout, out, q, k, v: (heads, T, HS), stats: (heads, T).
-extern "C" __global__ void attention_dq(float* dq, float* delta, const float* dout, const float* out,
-                                        const float* stats, const float* q, const float* k, const float* v, int heads,
-                                        int T)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= heads * T) return;
-    int head = row / T, t = row % T;
-    k += (size_t)head * T * HS, v += (size_t)head * T * HS;  // (T, HS) each, of this head; the others begin at head 0
-    size_t at = (size_t)row * HS + lane;
-    float query = q[at], d = dout[at], product = warp_sum(d * out[at]), D = 0.0f;
-    if (lane == 0) {
-        D = product;
-        delta[row] = D;
-    }
-    float scale = rsqrtf(32.0f), sum = 0.0f;
-    for (int i = 0; i <= t; i++) {
-        float key = k[i * HS + lane], value = v[i * HS + lane];
-        float score = warp_sum(query * key) * scale;
-        float dp = warp_sum(d * value);
-        sum += expf(score - stats[row]) * (dp - D) * key;
-    }
-    dq[at] = scale * sum;
-}
-"""
+    product = "float D = warp_sum(d * out[row * HS + lane]);"
+    later = "if (lane == 0) delta[row] = D;"
+    return replaced(
+        code,
+        product,
+        f"float product = {product.removeprefix('float D = ')}\n    float D = 0.0f;\n"
+        "    if (lane == 0) {\n        D = product;\n        delta[row] = D;\n    }",
+        later,
+        "",
+    )

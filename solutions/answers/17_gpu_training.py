@@ -1294,40 +1294,4 @@ def plan_without_the_last_step(tensors):
 
 @wrong("gelu_again", says="either: does a thread come to another one's element in place of its own?")
 def gelu_whose_rest_begins_at_0(code):
-    return r"""
-__device__ float gate(float x)  // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u))
-{
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return 1.0f / (1.0f + expf(-2.0f * u));
-}
-__device__ float inner_slope(float x)
-{
-    return 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
-}
-__device__ float slope(float x)  // GELU'(x)
-{
-    float g = gate(x);
-    return g + x * 2.0f * g * (1.0f - g) * inner_slope(x);
-}
-// gelu_out: (n,), written. d: (n,), multiplied by GELU'(x). x: (n,). Four numbers a thread.
-extern "C" __global__ void gelu_again(float* gelu_out, float* d, const float* x, int n)
-{
-    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    if (i >= n) return;
-    int many = n - i;
-    if (many >= 4) {
-        float4 a = *reinterpret_cast<const float4*>(x + i);
-        float4 b = *reinterpret_cast<const float4*>(d + i);
-        float4 out = make_float4(a.x * gate(a.x), a.y * gate(a.y), a.z * gate(a.z), a.w * gate(a.w));
-        b = make_float4(b.x * slope(a.x), b.y * slope(a.y), b.z * slope(a.z), b.w * slope(a.w));
-        *reinterpret_cast<float4*>(gelu_out + i) = out;
-        *reinterpret_cast<float4*>(d + i) = b;
-    } else {
-        for (int k = 0; k < many; k++) {
-            float a = x[k];
-            gelu_out[k] = a * gate(a);
-            d[k] *= slope(a);
-        }
-    }
-}
-"""
+    return replaced(code, "for (int k = i; k < n; k++)", "for (int k = 0; k < n - i; k++)")

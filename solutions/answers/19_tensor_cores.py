@@ -980,88 +980,12 @@ def fragments_of_eight_lanes(code):
 
 @wrong("mma_by_hand", says="with four neighbours a lane in a, k = lane % 4 * 4 and the next three")
 def mma_with_four_neighbours_in_a(code):
-    return r"""
-struct half16 { unsigned short bits; };  // a float16 as it lies in memory
-
-// Two numbers for one register, p[0] and p[1].
-__device__ unsigned pair(const half16* p) { return p[0].bits | (unsigned)p[1].bits << 16; }
-
-// d (16, 8) += a (16, 16) b (16, 8), by all 32 lanes together.
-__device__ void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2])
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-// result: (M, N), written. a: (M, K), b: (N, K). M, K are multiples of 16, N of 8. A warp for 16 x 8 results.
-extern "C" __global__ void mma_by_hand(float* result, const half16* a, const half16* b, int M, int N, int K)
-{
-    int m0 = blockIdx.x / (N / 8) * 16, n0 = blockIdx.x % (N / 8) * 8;  // the warp's first row and column
-    int lane = threadIdx.x;
-    float d[4] = {};
-    for (int k0 = 0; k0 < K; k0 += 16) {
-        unsigned x[4], y[2];  // of a[m0 ... m0 + 15][k0 ... k0 + 15], of b[n0 ... n0 + 7][k0 ... k0 + 15]
-        int row = lane / 4, four = lane % 4 * 4;
-        const half16* upper = &a[(m0 + row) * K + k0 + four];
-        const half16* lower = &a[(m0 + row + 8) * K + k0 + four];
-        x[0] = pair(upper);
-        x[1] = pair(lower);
-        x[2] = pair(upper + 2);
-        x[3] = pair(lower + 2);
-        const half16* column = &b[(n0 + row) * K + k0 + lane % 4 * 2];
-        y[0] = pair(column);
-        y[1] = pair(column + 8);
-        mma(d, x, y);
-    }
-    float* to = result + (m0 + lane / 4) * N + n0 + lane % 4 * 2;
-    to[0] = d[0];
-    to[1] = d[1];
-    to[8 * N] = d[2];
-    to[8 * N + 1] = d[3];
-}
-"""
-
-
-@wrong("mma_by_hand", says="The very first thread comes here, so it is the index that is wrong")
-def mma_with_rows_of_b_further_down(code):
-    return r"""
-struct half16 { unsigned short bits; };  // a float16 as it lies in memory
-
-// Two numbers for one register, p[0] and p[1].
-__device__ unsigned pair(const half16* p) { return p[0].bits | (unsigned)p[1].bits << 16; }
-
-// d (16, 8) += a (16, 16) b (16, 8), by all 32 lanes together.
-__device__ void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2])
-{
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-// result: (M, N), written. a: (M, K), b: (N, K). M, K are multiples of 16, N of 8. A warp for 16 x 8 results.
-extern "C" __global__ void mma_by_hand(float* result, const half16* a, const half16* b, int M, int N, int K)
-{
-    int m0 = blockIdx.x / (N / 8) * 16, n0 = blockIdx.x % (N / 8) * 8;  // the warp's first row and column
-    int lane = threadIdx.x;
-    float d[4] = {};
-    for (int k0 = 0; k0 < K; k0 += 16) {
-        unsigned x[4], y[2];  // of a[m0 ... m0 + 15][k0 ... k0 + 15], of b[n0 ... n0 + 7][k0 ... k0 + 15]
-        const int r = lane >> 2, k = k0 + ((lane & 3) << 1);
-        auto A = [&](int row, int col) { return pair(a + (m0 + row) * K + col); };
-        auto Bt = [&](int row, int col) { return pair(b + (n0 + row) * K + col); };
-        x[0] = A(r, k);
-        x[1] = A(r + 8, k);
-        x[2] = A(r, k + 8);
-        x[3] = A(r + 8, k + 8);
-        y[0] = Bt(r, k);
-        y[1] = Bt(r + 8, k);
-        mma(d, x, y);
-    }
-    float* place = result + (m0 + lane / 4) * N + n0 + lane % 4 * 2;
-    place[0] = d[0];
-    place[1] = d[1];
-    place[8 * N] = d[2];
-    place[8 * N + 1] = d[3];
-}
-"""
+    return replaced(
+        code,
+        "const half16* above = a + (m0 + lane / 4) * K + k0 + lane % 4 * 2;",
+        "const half16* above = a + (m0 + lane / 4) * K + k0 + lane % 4 * 4;",
+        "pair(above + 8);",
+        "pair(above + 2);",
+        "pair(above + 8 * K + 8);",
+        "pair(above + 8 * K + 2);",
+    )

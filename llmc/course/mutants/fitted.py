@@ -99,7 +99,7 @@ def fitted(search, answer) -> Found | None:
             found = _fit(search, program, constant, search.target if theirs else search.got, end)
             if found is None or math.isclose(found, constant.value, rel_tol=1e-9):
                 continue
-            value, text = nice(found, known if theirs else {}, search.dtype)
+            value, text = nice(found, known if theirs else _powers(constant.value), search.dtype)
             with holding(program, constant, value) as changed:
                 right = _left(search, changed, search.target if theirs else search.got, end)
                 if not (right and _holds_elsewhere(search, changed, theirs, end)):
@@ -174,6 +174,13 @@ def known_numbers(solution) -> dict[float, str]:
                     if type(value) in (int, float):
                         found.setdefault(float(value), ast.unparse(place.node))
     return found | {value: each for each in COMMON if (value := eval(each, {"math": math})) not in found}
+
+
+def _powers(value) -> dict[float, str]:
+    """{power: text}: what a learner has who raises the constant itself to a power, with what it is multiplied by."""
+    return {
+        value**n: f"{value:.10g}{sign}" for n, sign in ((2, "²"), (3, "³")) if f"{value**n:.4g}" != f"{value**n:.10g}"
+    }
 
 
 def nice(value, known, dtype="float64") -> tuple[float, str]:

@@ -9,6 +9,7 @@ import pytest
 
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.kernel_checks.masked import Launch
+from llmc.course.lessons.backward_kernels import layernorm_gradients as ln
 from llmc.course.lessons.backward_kernels import measured, missing, orders, places, sums, times, tiny
 from llmc.course.lessons.backward_kernels.tallies import tally, tally_table
 from llmc.cuda import RawKernel, inspect
@@ -30,17 +31,17 @@ def tables():
     """(what is right, {sentence: (wrong array, where)}) of every exercise."""
     for N, C in SHAPES:
         dout, x, w = arrays(N, C)
-        right = sums.gradients(dout, x, w)
-        yield right.dx, sums.dx_mistakes(dout, x, w)
+        right = ln.gradients(dout, x, w)
+        yield right.dx, ln.dx_mistakes(dout, x, w)
         for warps in (1, 8):
-            yield sums.partial_sums(dout, x, 2, warps), sums.partial_mistakes(dout, x, w, 2, warps)
+            yield ln.partial_sums(dout, x, 2, warps), ln.partial_mistakes(dout, x, w, 2, warps)
         tokens = np.array([v**2 % 9 for v in range(N)], np.int32)  # (N,)
         yield sums.token_sums(dout, tokens, 9), sums.token_mistakes(dout, tokens, 9, np.ones((9, C)))
         yield sums.column_sums(dout), sums.column_mistakes(dout, 64)
         values = dout.reshape(-1)  # (n,)
         yield sums.square_sums(values, 2, 64), sums.square_mistakes(values, 2, 64)
-        partial = sums.partial_sums(dout, x, 2, warps=8)  # (chunks, 2, C)
-        known = sums.fused_mistakes(dout, x, w, right.dx, 0 * right.dx, partial)
+        partial = ln.partial_sums(dout, x, 2, warps=8)  # (chunks, 2, C)
+        known = ln.fused_mistakes(dout, x, w, right.dx, 0 * right.dx, partial)
         yield right.dx, known["dx"]
         yield partial, known["partial"]
 
@@ -56,19 +57,19 @@ def test_every_known_mistake_is_wrong():
 
 def test_references_agree_with_lesson_01():
     dout, x, w = arrays(5, 12)
-    dx, dw, db = sums.gradients(dout, x, w)
-    partial = sums.partial_sums(dout, x, 3)  # (chunks, 2, C)
+    dx, dw, db = ln.gradients(dout, x, w)
+    partial = ln.partial_sums(dout, x, 3)  # (chunks, 2, C)
     assert np.allclose(partial.sum(axis=0), [dw, db], atol=1e-4) and np.allclose(sums.column_sums(dout), db, atol=1e-5)
-    assert sums.add_up(sums.partial_sums(dout, x, 2), partial.copy()[:2]) is False
-    assert sums.add_up(np.stack([partial.sum(axis=0), 0 * partial[0]]), sums.partial_sums(dout, x, 2))
-    mean, rstd = sums.statistics(x)
+    assert ln.add_up(ln.partial_sums(dout, x, 2), partial.copy()[:2]) is False
+    assert ln.add_up(np.stack([partial.sum(axis=0), 0 * partial[0]]), ln.partial_sums(dout, x, 2))
+    mean, rstd = ln.statistics(x)
     assert np.allclose(mean, x.mean(axis=1), atol=1e-5) and np.allclose(rstd, 1 / x.std(axis=1), rtol=1e-4)
 
 
 def test_chunks_have_every_row_once():
     ones = np.ones((37, 1))
     for chunks, warps in ((4, 1), (2, 8), (5, 8)):
-        assert sums.partials(ones, ones, chunks, warps).sum(axis=0).tolist() == [[37], [37]]
+        assert ln.partials(ones, ones, chunks, warps).sum(axis=0).tolist() == [[37], [37]]
 
 
 def test_buckets_hold_the_positions_of_one_token_in_order():
@@ -141,7 +142,7 @@ def test_mistakes_of_single_threads_agree_with_the_right_sums_where_they_cannot_
 
 
 def test_why_something_was_never_written():
-    partial = sums.partial_sums(*arrays(3, 7)[:2], chunks=5)  # (chunks, 2, C)
+    partial = ln.partial_sums(*arrays(3, 7)[:2], chunks=5)  # (chunks, 2, C)
     code = "for (int n = blockIdx.x; n < N; n += gridDim.x) { dw += d; } partial[c] = dw;"
     assert missing.idle_blocks(code, partial, partial, 5) == ""  # each block has a row
     assert missing.idle_blocks(code, partial + 1, partial, 3) == ""  # something else is wrong
@@ -178,13 +179,13 @@ def test_a_local_array_that_nobody_sets_is_named(declared):
 
 
 def test_which_of_the_two_sums_is_wrong_in_one_place_of_four():
-    right = sums.partial_sums(*arrays(11, 40)[:2], chunks=2)  # (chunks, 2, C)
+    right = ln.partial_sums(*arrays(11, 40)[:2], chunks=2)  # (chunks, 2, C)
     for halves, of in (([0], " of dw"), ([1], " of db"), ([0, 1], "")):
         wrong = right.copy()
         wrong[:, halves, 1::4] += 1
-        assert [*sums._slots(wrong, right)] == [f"the reference, except for .y of each float4{of}"]
+        assert [*ln._slots(wrong, right)] == [f"the reference, except for .y of each float4{of}"]
     wrong[:, 0, 2::4] += 1  # .y and .z here, .y there
-    assert sums._slots(wrong, right) == sums._slots(right, right) == {}
+    assert ln._slots(wrong, right) == ln._slots(right, right) == {}
 
 
 def test_a_local_array_that_a_helper_fills_is_not_named():
@@ -248,7 +249,7 @@ def test_counts_of_llmcs_own_kernel():
     dout, x, w = arrays(N, C)
     dx, partial = np.zeros((N, C), np.float32), np.zeros((1, 2, C), np.float32)
     own = kernel("layernorm_backward", "layernorm_backward_partial_v5", "QUADS=6")
-    arguments = (dx, partial, dout, x, w, *sums.statistics(x), np.int32(N), np.int32(C))
+    arguments = (dx, partial, dout, x, w, *ln.statistics(x), np.int32(N), np.int32(C))
     report = inspect(own, (1,), (256,), arguments, shared_mem=8 * C)
     requests = sum(use.requests for use in report.lines if use.space == "global")
     assert report.ok and (report.sectors / N, requests / N) == (494, 32.75)

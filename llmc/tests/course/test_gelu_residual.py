@@ -3,7 +3,6 @@
 import numpy as np
 
 from llmc.course import gradient_check
-from llmc.course.checks.known_mistakes import UNEXPLAINED
 from llmc.course.lessons.gelu_residual import gelu, residual
 
 RNG = np.random.default_rng(4)
@@ -51,17 +50,12 @@ def test_every_known_mistake_is_wrong_and_unlike_the_others():
         (residual.stream_backward(DOUT[0], x, w), residual.stream_mistakes(DOUT[0], x, w)),
         *((block[name], wrong) for name, wrong in residual.block_mistakes(DOUT, X, W1, W2).items()),
     ]
-    for right, wrongs in tables:  # float64, in which a known mistake explains all but a ten-thousandth of an error
+    for right, wrongs in tables:
         arrays = [right, *(array for array, _ in wrongs.values())]
         for i, one in enumerate(arrays):
             assert one.shape == right.shape
             for other in arrays[:i]:
-                apart = np.abs(one - other).max()
-                assert apart > 2e-5 * np.abs(one).max(), [None, *wrongs][i]
-                assert other is right or apart > 5 * UNEXPLAINED["float64"] * np.abs(one - right).max(), [
-                    None,
-                    *wrongs,
-                ][i]
+                assert np.abs(one - other).max() > 3e-4 * np.abs(one).max(), [None, *wrongs][i]
 
 
 def test_loop_mistakes_look_at_where_the_gradients_are_right():

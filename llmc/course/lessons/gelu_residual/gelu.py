@@ -65,10 +65,6 @@ def forward_mistakes(x) -> dict:
         "0.5 · (x + tanh(u)): x multiplies the whole bracket": (0.5 * (x + t), FORWARD),
         "0.5 · (1 + x · tanh(u)): x multiplies the whole bracket": (0.5 * (1 + x * t), FORWARD),
         "the reference without the cubic term 0.044715 · x³": (with_inner(SCALE * x), TWO_FORMULAS),
-        "the reference with (0.044715 · x)³ for its cubic term: the power is that of x alone": (
-            with_inner(SCALE * (x + (CUBIC * x) ** 3)),
-            TWO_FORMULAS,
-        ),
         "the reference with x² instead of x³": (with_inner(SCALE * (x + CUBIC * x * x)), TWO_FORMULAS),
         "the reference without √(2/π)": (with_inner(x + CUBIC * x**3), TWO_FORMULAS),
         "the reference with 2/π instead of √(2/π)": (with_inner(2 / pi * (x + CUBIC * x**3)), TWO_FORMULAS),

@@ -190,8 +190,7 @@ def _given_up(net, schedule, limit, most) -> str:
     )
     if dear <= cheap:
         return _dropped_too_early(net, schedule, limit, most) or (
-            f"It makes {len(gone)} tensors again, which cost no more per byte than those that it keeps; the task's "
-            "limit on the time asks for fewer of them."
+            f"It makes {len(gone)} tensors again, which cost no more per byte than those that it keeps."
         )
     costs = (
         f"those that it makes again cost {dear:.2f} µs for a million bytes, and those that it keeps only {cheap:.2f}"

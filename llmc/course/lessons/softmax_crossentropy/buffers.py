@@ -23,11 +23,10 @@ ROW = "row n of logits begins at n · Vp"
 
 def classifier_mistakes(logits, targets, dloss, V) -> dict:
     """Known wrong losses (B, T) and dlogits (B, T, V) of logits (B, T, Vp)."""
-    z = np.asarray(logits, np.float64)
-    right, padded = classifier(z, targets, dloss, V), classifier(z, targets, dloss, z.shape[-1])
-    zeros = classifier(np.where(np.arange(z.shape[-1]) < V, z, 0), targets, dloss, z.shape[-1])
-    at_flat = z.ravel()[np.arange(targets.size) * V + targets.ravel()].reshape(targets.shape)  # (B, T)
-    z, p, y = z[..., :V], softmax(z[..., :V]), one_hot(targets, V)  # (B, T, V) each
+    whole, Vp = np.asarray(logits, np.float64), logits.shape[-1]  # (B, T, Vp)
+    right, padded = classifier(whole, targets, dloss, V), classifier(whole, targets, dloss, Vp)
+    zeros = classifier(np.where(np.arange(Vp) < V, whole, 0), targets, dloss, Vp)
+    z, p, y = whole[..., :V], softmax(whole[..., :V]), one_hot(targets, V)  # (B, T, V) each
     losses = cross_entropy_mistakes(z, targets)["losses"]
     losses |= {
         "the reference with the padding in the softmax": (padded.losses, PADDING),
@@ -86,17 +85,20 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         ),
         "-dloss / p at the target: that is the gradient of p, not of the logits": (-y * dloss / p, P_MINUS_Y),
     }
-    if logits.shape[-1] > V:
-        losses[f"lse minus the number at n · V + target of the flat array: {ROW}"] = (lse - at_flat, PADDING)
-        shifted = np.array(logits, np.float64)  # (B, T, Vp), its first V columns freed of their maximum
-        shifted[..., :V] -= z.max(axis=-1, keepdims=True)
-        flat = shifted.ravel()[np.arange(targets.size) * V + targets.ravel()].reshape(targets.shape)  # (B, T)
+    if Vp > V:
+        places = np.arange(targets.size).reshape(targets.shape) * V + targets  # (B, T) as if a row had V numbers
+        losses[f"lse minus the number at n · V + target of the flat array: {ROW}"] = (
+            lse - whole.ravel()[places],
+            PADDING,
+        )
+        peak = z.max(axis=-1, keepdims=True)  # (B, T, 1)
+        shifted = np.concatenate([z - peak, whole[..., V:]], axis=-1)  # (B, T, Vp)
         losses[f"log(sum) minus the shifted number at n · V + target of the flat array: {ROW}"] = (
-            lse - z.max(axis=-1) - flat,
+            lse - peak[..., 0] - shifted.ravel()[places],
             PADDING,
         )
         flat = np.zeros(logits.size)  # (B·T·Vp,)
-        flat[np.arange(targets.size) * V + targets.ravel()] = 1
+        flat[places] = 1
         dlogits[f"the reference with -dloss at n · V + target of the flat array: {ROW}"] = (
             (p - flat.reshape(logits.shape)[..., :V]) * dloss,
             PADDING,

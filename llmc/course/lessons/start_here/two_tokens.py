@@ -118,8 +118,6 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax over the whole array: each row must add up to 1": e / e.sum(),
         "e to the power of the scores, divided by the number of visible tokens: divide by their sum": stable
         / np.arange(1, T + 1)[:, None],
-        "e to the power of the scores, each row divided by the sum of the column of the same number": stable
-        / stable.sum(axis=0)[:, None],
         "e to the power of the scores: divide it by the row's sum": e,
         "the softmax of the scores minus the largest of each column (axis 0): a row needs one number": softmax(
             hidden - scores.max(axis=0)
