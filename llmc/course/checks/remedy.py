@@ -33,6 +33,7 @@ from llmc.course.own_names import learners_names
 ALL_OF_IT = "your function gives the right"  # in all the calls that there were
 SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
 LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
+RIVALS = 0.3  # seconds of processor time, from the first change that mends all, for one of another line
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
@@ -220,20 +221,22 @@ class _Search:
         return None  # a constant, say, or two changes
 
     def _change(self, likely, alone, known, told) -> str | None:
-        """Words of the first change. likely(): may it be the one, as the tree is now?
+        """Words of the first change, and of one of another line that does as well. likely(): may this be one?
 
         alone: None if another line can be changed instead, as in a sum of which it is only known that it is too large.
-        known: the same if the change is one of a number; no words that it matches. told: none that leads away, or that
-        turns a condition around; where it is MEASURED, such a condition may be one that decides.
+        known: the same if the change is one of a number; no words that it matches. told: the same, as far as RIVALS
+        allows, and none that leads away, or that turns a condition around; where it is MEASURED, both are named, and
+        such a condition may be one that decides.
         """
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
         solution = self.check._evidence.solution()
-        reads, turns, kinds = beside_ours.reads_of_ignored(solution, self.answer.tree), self._turns(), None
-        whole = replace(self.answer, tree=copy.deepcopy(self.answer.tree))  # as it is before any change
+        reads, turns = beside_ours.reads_of_ignored(solution, self.answer.tree), self._turns()
+        kinds, only = None, False
+        whole, end = replace(self.answer, tree=copy.deepcopy(self.answer.tree)), self.end  # as it is before any change
         computed = {name for name, value in given_to_names(whole.tree) if not isinstance(value, ast.Name)}
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
             for words in changes:
-                if time.thread_time() > self.end:
+                if time.thread_time() > end:
                     break
                 if useless.match(words) or known and known.match(words) or told and ODDLY.match(words):
                     continue
@@ -259,14 +262,18 @@ class _Search:
                     if accidental(words, kinds, lambda: self._kinds(self.answer)):
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
-                    found.setdefault(line, (placed(words, lines, self.answer.tree), now))
-                    only = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
-                    if not only or len(found) > 1:
+                    doubtful = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
+                    if line in found or doubtful and found and not only:
+                        continue
+                    found[line], only = (placed(words, lines, self.answer.tree), now), only or doubtful
+                    if len(found) > 1:
                         break
-        if len(found) != 1:
-            return None
-        ((words, now),) = found.values()
-        return where_it_belongs(words, lines, now, self.answer, lambda: all(self._passes(seed) for seed in SEEDS))
+                    end = end if only else min(end, time.thread_time() + RIVALS)
+        if len(found) > 1 and (only or told and told is not MEASURED):
+            return None  # one of them makes up for the mistake, and nobody knows which
+        mends = lambda: all(self._passes(seed) for seed in SEEDS)  # noqa: E731
+        belong = [where_it_belongs(words, lines, now, self.answer, mends) for words, now in found.values()]
+        return ", or ".join(filter(None, belong)) or None
 
     def given(self) -> set:
         """The names of the learner's arguments."""
