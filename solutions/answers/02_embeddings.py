@@ -842,7 +842,7 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@wrong("encoder_backward", says="without the largest token that occurs: the last run of the sorted order has no end")
+@wrong("encoder_backward", says="where the last run of the sorted order has no end.")
 def backward_loses_the_last_run(dout, tokens, V, maxT):
     B, T, C = dout.shape
     flat = tokens.ravel()

@@ -598,7 +598,7 @@ def backward_with_the_jacobian(dp, p):
     return (dp[..., None, :] @ jacobian)[..., 0, :]
 
 
-@wrong("softmax_backward", says="Do you divide by p?\n`z / z` is NaN there, though what goes into it is finite: 0 / 0")
+@wrong("softmax_backward", says="some of p is 0.\n`z / z` is NaN there, though what goes into it is finite: 0 / 0")
 def backward_that_divides_by_p(dp, p):
     with np.errstate(all="ignore"):
         z = np.log(p)  # back to the logits

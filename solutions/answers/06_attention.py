@@ -89,7 +89,7 @@ def scores_leak(q, k):
     return np.where(np.triu(np.ones((T, T), bool), k=2), -np.inf, q @ k.T / hs**0.5)
 
 
-@wrong("attention_scores", says="is not masked: put -inf")
+@wrong("attention_scores", says="scores is nowhere -inf: put -inf")
 def scores_without_mask(q, k):
     return q @ k.T / q.shape[1] ** 0.5
 
@@ -930,7 +930,7 @@ def lean_forgets_to_divide(qkv, NH):
     return _blocks(qkv, NH, divide=False)
 
 
-@wrong("lean_attention_forward", says="because `m = new` is missing at the end of the loop?")
+@wrong("lean_attention_forward", says="go on from block to block (`m = new`)?")
 def lean_forgets_to_keep_the_maximum(qkv, NH):
     return _blocks(qkv, NH, keep_maximum=False)
 
@@ -995,7 +995,7 @@ def forward_with_an_added_mask_of_ten_thousand(qkv, NH):
     return _forward_with(qkv, NH, lambda s: s - (1e4 * ~_seen(s.shape[-1])).astype(s.dtype))
 
 
-@wrong("attention_forward", says="subtract each row's own maximum, taken after masking")
+@wrong("attention_forward", says="first mask, then subtract each row's own maximum, then exp")
 def forward_takes_the_maximum_before_the_mask(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     s = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
@@ -1407,7 +1407,7 @@ def scores_masked_in_the_rows_below(q, k):
     return scores
 
 
-@wrong("lean_attention_forward", says="the last block of 32 keys alone: the keys before it are never read")
+@wrong("lean_attention_forward", says="the last block of 32 keys alone: no key before it counts")
 def lean_of_the_keys_of_its_own_block(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     T, out = q.shape[2], np.empty_like(q)

@@ -282,14 +282,13 @@ def _wrong_dwte(dout, tokens, V, right):
             "the line that makes dwte",
         ),
     }
-    sorts = names("sort", "unique")
-    lost = "its rows of dout are lost" + ", as they are where the last run of the sorted order has no end" * bool(sorts)
-    wrong[f"the reference without the last token, V - 1: {lost}"] = (_without_row(right, -1), TOKENS)
-    if sorts:
+    unended = ", as they are where the last run of the sorted order has no end" if names("argsort") else ""
+    wrong[f"the reference without the last token, V - 1: {LOST}{unended}"] = (_without_row(right, -1), TOKENS)
+    if names("sort", "unique"):
         wrong["the reference without the last row of the sorted order: the last run ends too early"] = (cut, SORTING)
     if flat.max() < V - 1:
-        why, where = ("the last run of the sorted order has no end", SORTING) if sorts else (LOST, TOKENS)
-        wrong[f"the reference without the largest token that occurs: {why}"] = (_without_row(right, flat.max()), where)
+        largest, where = _without_row(right, flat.max()), SORTING if unended else TOKENS  # (V, C)
+        wrong[f"the reference without the largest token that occurs: {LOST}{unended}"] = (largest, where)
     return wrong
 
 

@@ -82,9 +82,10 @@ def backward_mistakes(dout, qkv, NH) -> dict:
         wrong[name]["the reference with dp = dout @ kᵀ: dp comes from the values, dout @ vᵀ"] = (other, MIXTURE)
         wrong[name][of_channels] = (part / NH**0.5, SCALE)
     scale = "the reference without the scale 1/√hs"
+    squared = "the reference with 1/hs as its scale, in all: it should be 1/√hs, once"
     wrong["dq"] |= {
         scale: (dq * root, SCORES),
-        "the reference with the scale applied twice": (dq / root, SCORES),
+        squared: (dq / root, SCORES),
         "the reference with q instead of k": (merge(ds @ q), SCORES),
         "the reference with dscores transposed, or with q and k exchanged where qkv is taken apart": (
             merge(ds.swapaxes(-1, -2) @ k),
@@ -95,7 +96,7 @@ def backward_mistakes(dout, qkv, NH) -> dict:
     }
     wrong["dk"] |= {
         scale: (dk * root, SCORES),
-        "the reference with the scale applied twice": (dk / root, SCORES),
+        squared: (dk / root, SCORES),
         "the reference with dscores not transposed: key j collects from all queries i, down its column": (
             merge(ds @ q),
             SCORES,

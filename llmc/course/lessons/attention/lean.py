@@ -21,7 +21,7 @@ from llmc.course.lessons.attention.heads import (
 from llmc.course.own_names import learners_names
 
 EIGHT, HUGE = 8, 1e8
-UNREAD = "the keys before it are never read"
+UNREAD = "no key before it counts. Are the results of its blocks overwritten, or are these keys never read?"
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
 RESCALE = (
@@ -200,8 +200,8 @@ def _block_tables(wrong, T):
     if not wrong[0]:  # the first block is right
         n = int(wrong.argmax())
         lost = (
-            "what the blocks before it gave counts for nothing. Is it multiplied by exp(-inf) = 0, because `m = new` "
-            "is missing at the end of the loop?"
+            "what the blocks before it gave is multiplied by 0. Is it exp(-inf), because the running maximum does not "
+            "go on from block to block (`m = new`)?"
         )
         yield (
             f"the reference with the last block of {n} keys alone: {lost if _reads_key_0(n) else UNREAD}",

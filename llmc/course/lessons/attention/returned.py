@@ -135,4 +135,4 @@ def _mask_mistake(hidden, got, right):
         return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is always exactly 0"
     if future.max() < got[right].min() - FAR:
         return f"scores is about {future.max():.2g} for future keys: put -np.inf there, whose share is always exactly 0"
-    return "scores is not masked: put -inf where the key comes after the query (column > row)"
+    return "scores is nowhere -inf: put -inf where the key comes after the query (column > row)"

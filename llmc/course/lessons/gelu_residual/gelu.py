@@ -138,7 +138,7 @@ def slope_mistakes(x) -> dict:
         "the reference with tanh²(u) instead of 1 - tanh²(u)": (gate + 0.5 * x * t * t * du, TANH),
         "the reference with the slope of tanh missing: 1 - tanh²(u)": (gate + 0.5 * x * du, TANH),
         "the reference with tanh(u) / 2 in place of the gate: the 1 is missing": (gate - 0.5 + x * bend * du, GATE),
-        "the reference with half of the second term: the slope of σ(2u) is 2 · σ · (1 - σ) · du/dx": (
+        "the reference with half of the second term, x · 0.5 · (1 - tanh²(u)) · du/dx = x · 2 · σ · (1 - σ) · du/dx": (
             gate + 0.5 * x * bend * du,
             GATE,
         ),

@@ -16,8 +16,6 @@ TANH = 'lesson 04, section "3.3 · The slope of tanh"'
 FORK = 'lesson 04, section "4.2 · The fork"'
 BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
-ORDER = "the order of your loop"
-READS = "what block k reads: d[k + 1], x[k] and w[k]"
 LOOP = "your loop: it must go from k = N - 1 down to 0, both included"
 NEARLY = 1e-3  # of the largest number: what is only rounded is off by less
 
@@ -176,6 +174,6 @@ def loop_mistakes(got, expected) -> dict:
     if right[-2:].all() and not right[:-2].any():
         at = "the reference at d[N - 1] and d[N] only"
         if _doubles(got):
-            return {f"{at}: does block k take x[k], w[k] and d[k + 1]?": (got, READS)}
-        return {f"{at}: does a loop upward read each d[k + 1] before it is computed?": (got, ORDER)}
+            return {f"{at}: block k takes x[k], w[k] and d[k + 1], and nothing of other blocks": (got, STACK)}
+        return {f"{at}: is each d[k + 1] computed before d[k] is made from it?": (got, LOOP)}
     return {}

@@ -298,7 +298,8 @@ def nearly_right(dout, x, w, again=False) -> dict:
         text = "the reference with norm normalised once more{}, which changes it a little, because of eps"
         spreads = {text.format(""): np.sqrt(square), text.format(", with eps"): np.sqrt(square + EPS)}
     else:
-        spreads = {"the reference with 1 / the standard deviation of x, without eps, in place of rstd": np.sqrt(square)}
+        text = "the reference with 1 / the standard deviation of x, without eps or with a smaller one, in place of rstd"
+        spreads = {text: np.sqrt(square)}
     for text, spread in spreads.items():
         wrong["dx"][text] = (_dx(dnorm, norm / spread, rstd if again else rstd / spread), FORMULA)
         wrong["dw"][text] = ((dout * norm / spread).sum(axis=rows), PARAMETERS)

@@ -5,7 +5,7 @@ import numpy as np
 from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.matmul.layer import FORWARD, forward, forward_mistakes
 
-BLOCKS = "the reference with b added {} times: add it once, not with every block of the sum"
+TWICE = "x · wᵀ + 2b: b is added twice"  # of the known mistakes without blocks
 
 
 MOST = 33  # output channels: blocks of up to 16 columns are found
@@ -26,8 +26,22 @@ def fast_mistakes(out, x, w, b, before, function) -> dict:
     with np.errstate(all="ignore"):
         times = np.median((out - right) / b)
     if np.isfinite(times) and round(times) >= 1:
-        known[BLOCKS.format(round(times) + 1)] = (right + round(times) * b, FORWARD)
+        n, added = round(times) + 1, known.pop(TWICE)
+        piece = _piece_of_the_sum(function, x, w, b, n)
+        text = f"the reference with b added {n} times: add it once{piece}" if piece or n > 2 else TWICE
+        known[text] = added if n == 2 else (right + round(times) * b, FORWARD)
     return known
+
+
+def _piece_of_the_sum(function, x, w, b, n) -> str:
+    """Words for what b is added with, n times, if it is added once to a sum of one product; "" if it is not."""
+    C_in, b = x.shape[1], b.astype(x.dtype)
+    x, w = np.ascontiguousarray(x[:, :1]), np.ascontiguousarray(w[:, :1])  # (N, 1), (C_out, 1)
+    right = forward(x, w, b)  # (N, C_out)
+    out = np.zeros_like(right)
+    if isinstance(outcome(function, out, x, w, b), Exception) or not np.allclose(out, right, rtol=1e-4, atol=1e-4):
+        return ""
+    return f", not with every {'product' if n == C_in else 'block'} of the sum"
 
 
 def _least_written(function, x) -> int | None:

@@ -89,7 +89,7 @@ def overflow(lse, logits) -> str:
     at = np.argwhere(~finite)[0]
     row = logits[tuple(at)]  # (V,)
     where = f"{at.tolist()}, where the logits go from {row.min():.4g} to {row.max():.4g}"
-    return f"lse is NaN or infinite at {where}: is the largest of the row subtracted? {LSE}"
+    return f"lse is NaN or infinite at {where}: max + log(sum(exp(z - max))) is finite there; {LSE}"
 
 
 def clipped(lse, logits) -> dict:
@@ -110,7 +110,8 @@ def infinite_loss(losses, expected, beside="lse") -> str:
     lost = ~np.isfinite(losses)
     kind, far = "NaN" if np.isnan(losses).any() else "infinite", expected[lost].min() > 100
     where = "where the model is sure and wrong" if far else f"at {[int(i) for i in np.argwhere(lost)[0]]}"
-    return f"a loss is {kind} {where}, and {beside} is finite there: use lse - z[target]; see {TRAP}"
+    lse = "" if beside == "lse" else ", in which lse is max + log(sum(exp(z - max)))"  # else it was right
+    return f"a loss is {kind} {where}, and {beside} is finite there: use lse - z[target]{lse}; see {TRAP}"
 
 
 def fresh_loss_mistakes(V, C, std) -> dict:

@@ -314,7 +314,8 @@ ROWS = {  # kinds of rows (3,) that a loss must be finite for, with the target
     "a target of 1000 among logits of -1000": ([-1000.0, 1000.0, -999.0], 1),
     "a target of -1000 beside a logit of 1000": ([-1000.0, 1000.0, -999.0], 0),
 }
-OVERFLOWS = [-360.0, 360.0, -359.0], 0  # e to the power of 720 is infinite, and of -720 not yet 0
+OVERFLOWS = [-370.0] * 39 + [370.0], 0  # e to the power of 720, or more, is infinite, and of -740 not yet 0
+BELOW = [-403.0, -400.0, -402.0], 1  # e to the power of -400 is not yet 0, and of -800 it is
 LARGEST = "subtract the largest of each row before np.exp"
 
 
@@ -328,12 +329,13 @@ def not_finite(function, loss) -> str:
     high, low, sure, wrong = (kind in fails for kind in ROWS)
     if high and low:
         advice = LARGEST
-    elif sure or wrong and not np.isfinite(_alone(function, *OVERFLOWS)):
+    elif (sure or wrong) and not np.isfinite(_alone(function, *OVERFLOWS)):
         advice = f"{LARGEST}, and nothing less"
     elif low and not np.isclose(alone[0], -np.log(softmax(np.array([1000.0, 1003.0, 1001.0]))[1])):
         advice = f"for a row around 1000 it is finite, but wrong, as where logits are cut off. Instead, {LARGEST}"
     elif low or high:
-        negative = " It is negative: a maximum that starts at 0 would stay 0" * low
+        at_0 = ": a maximum that starts at 0 would stay 0" if np.isfinite(_alone(function, *BELOW)) else ""
+        negative = f" It is negative{at_0}" if low else ""
         advice = f"is what you subtract there the largest?{negative}"
     else:
         advice = "take the logarithm of the sum, not of a probability that is rounded to 0"
