@@ -890,3 +890,12 @@ def shares_of_a_count(scores):
         e = np.exp(seen - seen.max())
         shares[t, : t + 1] = e / (t + 1)
     return shares
+
+
+@wrong("next_token_loss", says="take the logarithm of the sum, not of a probability")
+def loss_of_one_hot_times_log_p(logits, targets):
+    V = logits.shape[-1]
+    z = logits - logits.max(axis=-1, keepdims=True)
+    p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
+    y = np.eye(V)[targets]
+    return -(y * np.log(p)).sum(axis=-1).mean()

@@ -519,7 +519,7 @@ def backward_with_the_square_of_rstd(dout, x, w, mean, rstd):
     return dx, (dout * xc * r).sum((0, 1)), dout.sum((0, 1))
 
 
-@wrong("layernorm_backward", says="1 / the standard deviation of x, without eps, in place of rstd")
+@wrong("layernorm_backward", says="1 / the standard deviation of x, without eps or with a smaller one")
 def backward_without_eps(dout, x, w, mean, rstd):
     sigma = x.std(axis=-1, keepdims=True)  # (B, T, 1)
     norm = (x - mean[..., None]) / sigma
@@ -1261,3 +1261,13 @@ def accumulate_dw_in_the_place_of_db(dx, dw, db, dout, x, w, mean, rstd):
 
     for buffer, gradient in zip((dx, dw, db), gradients()):
         buffer += gradient
+
+
+@wrong("layernorm_backward_recompute", says="or the reference with norm = out - b: not divided by w")
+def recompute_with_w_left_in_dw(dout, out, w, b, rstd):
+    xhat = (out - b) / w
+    db = dout.sum((0, 1))
+    dw = (dout * (out - b)).sum((0, 1))
+    dn = dout * w
+    dx = rstd[..., None] * (dn - dn.mean(-1, keepdims=True) - xhat * (dn * xhat).mean(-1, keepdims=True))
+    return dx, dw, db

@@ -842,7 +842,7 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@wrong("encoder_backward", says="where the last run of the sorted order has no end.")
+@wrong("encoder_backward", says="where the last run of the sorted order is left out.")
 def backward_loses_the_last_run(dout, tokens, V, maxT):
     B, T, C = dout.shape
     flat = tokens.ravel()
@@ -1028,7 +1028,7 @@ def accumulate_of_a_short_bincount(dwte, dwpe, dout, tokens):
         dwpe[t] += dout[:, t].sum(axis=0)
 
 
-@wrong("fast_encoder_backward", says="as they are where the last run of the sorted order has no end.\n→")
+@wrong("fast_encoder_backward", says="as they are where the last run of the sorted order is left out.\n→")
 def fast_without_the_end_of_the_last_run(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     for sequence in dout:
@@ -1042,3 +1042,25 @@ def fast_without_the_end_of_the_last_run(dwte, dwpe, dout, tokens):
     ones = np.ones(B * T, dout.dtype)
     for a, b in zip(edges[:-1], edges[1:]):
         dwte[by_token[a]] += ones[a:b] @ rows[order[a:b]]
+
+
+@wrong("encoder_backward", says="It still has one value for each index of axis 0: sum over it")
+def backward_of_each_sequence_alone(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    O = np.eye(V, dtype=dout.dtype)[tokens]
+    dwte = O.swapaxes(-1, -2) @ dout
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    return dwte, dwpe
+
+
+@wrong("encoder_backward", says="without the largest token that occurs: its rows of dout are lost.")
+def backward_without_the_last_of_unique(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte = np.zeros((V, C), dout.dtype)
+    uniq = np.unique(tokens)
+    for i in range(len(uniq) - 1):
+        dwte[uniq[i]] = dout[tokens == uniq[i]].sum(axis=0)
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    dwpe[:T] = dout.sum(axis=0)
+    return dwte, dwpe

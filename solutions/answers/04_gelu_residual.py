@@ -671,7 +671,7 @@ def stream_stops_before_the_first_block(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed?")
+@wrong("residual_stream_backward", says="is each d[k + 1] computed before d[k] is made from it?")
 def stream_loops_upward_over_zeros(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -680,7 +680,7 @@ def stream_loops_upward_over_zeros(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="does a loop upward read each d[k + 1] before it is computed?")
+@wrong("residual_stream_backward", says="is each d[k + 1] computed before d[k] is made from it?")
 def stream_loops_upward_over_what_was_there(dout, x, w):
     d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
     d[-1] = dout
@@ -1235,3 +1235,17 @@ def gelu_with_a_cubed_constant(x):
     cubic = np.power(0.044715 * x, 3)
     u = root * (x + cubic)
     return x * (1 + np.tanh(u)) / 2
+
+
+@wrong("residual_stream_backward", says="d[k + 1], and nothing of other blocks")
+def stream_adds_up_branches(dout, x, w):
+    N, T, C = x.shape
+    d = np.zeros((N + 1, T, C))
+    d[N] = dout
+    branch = np.zeros((T, C))
+    for k in reversed(range(N)):
+        t = np.tanh(x[k] @ w[k].T)
+        dh = d[k + 1] * (1 - t * t)
+        branch += dh @ w[k]
+        d[k] = d[k + 1] + branch
+    return d

@@ -1214,7 +1214,7 @@ def forward_with_the_width_of_all_three(qkv, NH):
     return np.moveaxis(p @ v, 1, 2).reshape(B, T, width // 3), p
 
 
-@wrong("lean_attention_forward", says="out holds NaN or infinity for large scores: subtract each row's own maximum")
+@wrong("lean_attention_forward", says="for large scores: first mask, then subtract each row's own maximum")
 def lean_with_one_maximum_for_all_heads(qkv, NH):
     B, T, width = qkv.shape
     q, k, v = (part.reshape(B, T, NH, -1).swapaxes(1, 2) for part in np.split(qkv, 3, axis=2))
@@ -1481,3 +1481,37 @@ def softmax_of_the_past_without_itself(dp, p):
         D = (probs * grads).sum(axis=-1, keepdims=True)
         ds[:, :, t, past] = probs * (grads - D)
     return ds
+
+
+@wrong("attention_backward", says="with 1/hs as its scale, in all")
+def backward_divides_by_hs(dout, qkv, probabilities, NH):
+    B, T, C = dout.shape
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    do = dout.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)
+    p = probabilities
+    dv = p.swapaxes(-1, -2) @ do
+    dp = do @ v.swapaxes(-1, -2)
+    ds = p * (dp - (p * dp).sum(axis=-1, keepdims=True))
+    dq = ds @ k / hs
+    dk = ds.swapaxes(-1, -2) @ q / hs
+    parts = [part.transpose(0, 2, 1, 3).reshape(B, T, C) for part in (dq, dk, dv)]
+    return np.concatenate(parts, axis=-1)
+
+
+@wrong("lean_attention_forward", says="no key before it counts")
+def lean_overwrites_the_blocks_before(qkv, NH):
+    B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    out = np.zeros((B, NH, T, hs), np.float32)
+    n = 64
+    for i in range(0, T, n):
+        rows = np.arange(i, min(i + n, T))
+        for j in range(0, i + n, n):
+            cols = np.arange(j, min(j + n, T))
+            s = q[:, :, rows] @ k[:, :, cols].swapaxes(-1, -2) * np.float32(hs**-0.5)
+            s = np.where(cols > rows[:, None], np.float32(-np.inf), s)
+            e = np.exp(s - s.max(-1, keepdims=True))
+            out[:, :, rows] = e @ v[:, :, cols] / e.sum(-1, keepdims=True)
+    return out.transpose(0, 2, 1, 3).reshape(B, T, C)

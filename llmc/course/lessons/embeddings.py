@@ -180,12 +180,11 @@ def never_cleared(got, expected, of_zeros) -> dict:
     unused = ~expected.any(axis=-1)  # (rows,)
     if not got[unused].any() or not of_zeros[unused].any() or (of_zeros[unused] == 1).all():  # made by np.ones
         return {}
-    where = "the line that makes this table: np.empty is not np.zeros"
+    where = "the line that makes this table: it should be np.zeros"
+    held = "memory that was never cleared" if names("empty") else "numbers other than 0"
     if np.allclose(got[~unused], expected[~unused], rtol=1e-6):
-        return {
-            "the reference in the rows that are used, and memory that was never cleared in the others": (got, where)
-        }
-    return {"a table in memory that was never cleared: rows that should be zero are not": (got, where)}
+        return {f"the reference in the rows that are used, and {held} in the others": (got, where)}
+    return {f"a table that begins with {held}: rows that should be zero are not": (got, where)}
 
 
 def _last(dout, tokens, V):
@@ -282,7 +281,7 @@ def _wrong_dwte(dout, tokens, V, right):
             "the line that makes dwte",
         ),
     }
-    unended = ", as they are where the last run of the sorted order has no end" if names("argsort") else ""
+    unended = ", as they are where the last run of the sorted order is left out" if names("argsort") else ""
     wrong[f"the reference without the last token, V - 1: {LOST}{unended}"] = (_without_row(right, -1), TOKENS)
     if names("sort", "unique"):
         wrong["the reference without the last row of the sorted order: the last run ends too early"] = (cut, SORTING)

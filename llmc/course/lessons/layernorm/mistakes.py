@@ -98,7 +98,9 @@ def forward_mistakes(x, w, b) -> dict:
     }
     rstd = 1 / np.sqrt(variance + EPS)  # (B, T, 1)
     norm = (x - mean) * rstd  # (B, T, C)
-    wrong_out = {f"{text}, inside rstd": ((x - mean) * r * w + b, where) for text, (r, where) in wrong_rstd.items()}
+    wrong_out = {
+        f"{text}, in what makes out": ((x - mean) * r * w + b, where) for text, (r, where) in wrong_rstd.items()
+    }
     wrong_out |= {
         "norm alone: w and b are missing": (norm, FORWARD),
         "norm · w: b is missing": (norm * w, FORWARD),
@@ -161,9 +163,10 @@ def backward_mistakes(dout, x, w, b=None, dx=None) -> dict:
         DNORM_IN_DW: (dw * w, PARAMETERS),
     }
     if b is not None:  # dw alone does not tell these two apart
-        for text, array in ((TIMES_W, _dx(dout * w, norm, rstd)), (DNORM_IN_DW, wrong_dx[TIMES_W][0])):
-            if np.shape(dx) == array.shape and np.allclose(dx, array, rtol=1e-6):
-                del wrong_dw[text]
+        wrong_dw[TIMES_W] = wrong_dw.pop(TIMES_W)  # the less likely one, where dx is right
+        array = wrong_dx[TIMES_W][0]
+        if np.shape(dx) == array.shape and np.allclose(dx, array, rtol=1e-6):
+            del wrong_dw[DNORM_IN_DW]
     wrong_db = {
         "what belongs in dw: are the two exchanged, or is norm a factor here, too?": (dw, PARAMETERS),
         DNORM_IN_DW: (db * w, PARAMETERS),

@@ -13,8 +13,8 @@ SAFE_SUM = (
 )
 SAFE_LSE = f"a small number is added to the sum inside lse. None is needed: the sum is at least 1; {LSE}"
 SAFE_LOG = (
-    "a small number is added to p before the logarithm, or p, or z - max, is kept from becoming too small. Where the "
-    f"model is very wrong, the loss then no longer says how wrong it is. Use lse - z[target], nothing cut off; {TRAP}"
+    "a small number is added to p before the logarithm, or p is kept from becoming 0, or z - max is cut off. Where the "
+    f"model is very wrong, the loss then no longer says how wrong it is. Use lse - z[target]; {TRAP}"
 )
 
 
