@@ -1047,7 +1047,7 @@ def fast_that_is_not(losses, logits, targets, dloss, V):
 
 @wrong(
     "fast_classifier",
-    says="maximum subtracted?\n`np.log(total)` is infinite there, though what goes into it is finite: a logarithm",
+    says="maximum is subtracted.\n`np.log(total)` is infinite there, though what goes into it is finite: a logarithm",
 )
 def fast_without_the_maximum(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
