@@ -1291,7 +1291,7 @@ def leaky_without_else(code):
     )
 
 
-@wrong("swap_axes", says="or is `i` cut to a remainder before x[i] is read?")
+@wrong("swap_axes", says="x is never read at another b")
 def axes_read_at_a_remainder(code):
     return replaced(code, "int b = i / (T * C);", "int b = i / (T * C);\n        i %= T * C;")
 

@@ -280,17 +280,17 @@ def tree_with_a_stretch_for_each_thread(code):
     return replaced(code, LOOP, stretch)
 
 
-@wrong("tree_sum", says="does the tree's loop run, and is partial[0] what is written?")
+@wrong("tree_sum", says="what the others have is missing")
 def tree_that_is_not_asked(code):
     return replaced(code, "out[blockIdx.x] = partial[0];", "out[blockIdx.x] = sum;")
 
 
-@wrong("tree_sum", says="does the tree's loop run, and is partial[0] what is written?")
+@wrong("tree_sum", says="what the others have is missing")
 def tree_whose_loop_never_runs(code):
     return replaced(code, "half > 0; half /= 2", "half < 0; half /= 2")
 
 
-@wrong("tree_sum", says="the reference without the last step of the tree")
+@wrong("tree_sum", says="as if the tree's last step were missing")
 def tree_that_ends_early(code):
     return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
 
@@ -839,7 +839,7 @@ def welford_with_one_weight(code):
     return replaced(code, "gap * gap * a.count * share", "gap * gap * share")
 
 
-@wrong("welford_layernorm", says="the root of a negative number")
+@wrong("welford_layernorm", says="count, mean and squares")
 def welford_without_the_square(code):
     return replaced(code, SQUARES, "a.squares + b.squares - fabsf(gap) * a.count * share")
 
@@ -864,7 +864,7 @@ def welford_that_counts_only_a(code):
     return replaced(code, "return {count, a.mean", "return {a.count, a.mean")
 
 
-@wrong("welford_layernorm", says="with C below 32 some lanes see no number")
+@wrong("welford_layernorm", says="`merge({0, 0, 0}, {0, 0, 0})` gives")
 def welford_divides_nothing_by_nothing(code):
     return replaced(code, "    if (count == 0.0f) return a;\n", "")
 

@@ -74,13 +74,12 @@ def swap_axes(x, out) -> dict:
         "the reference with the channels in reverse": (x.swapaxes(1, 2)[:, ::-1], FLAT),
         "the reference with the positions in reverse": (x.swapaxes(1, 2)[:, :, ::-1], FLAT),
     }
-    first = "is a coordinate left out of the index of x, or is `i` cut to a remainder before x[i] is read?"
     right = right_axes(x)  # (B, C, T)
     more = {
-        f"the reference of b = 0 for every b: {first}": right[:1],
-        f"the reference of t = 0 for every t: {first}": right[..., :1],
-        f"the reference of c = 0 for every c: {first}": right[:, :1],
-        f"the reference of b = 0 and t = 0 for all: {first}": right[:1, :, :1],
+        "the reference of b = 0 for every b: x is never read at another b": right[:1],
+        "the reference of t = 0 for every t: x is never read at another t": right[..., :1],
+        "the reference of c = 0 for every c: x is never read at another c": right[:, :1],
+        "the reference of b = 0 and t = 0 for all: x is never read at others": right[:1, :, :1],
     }
     for by, n in (("C and T", T * C), ("C", C)):
         left = x.reshape(-1)[np.arange(x.size) // n].reshape(x.shape)  # (B, T, C)
@@ -232,11 +231,10 @@ def split_heads(qkv, NH, out) -> dict:
     }
     if np.array_equal(out, right):  # the rest takes a while
         return known
-    first = "is a coordinate left out of the index of qkv, or is an index cut to a remainder before it is used?"
     more = {
-        f"the reference of b = 0 for every b: {first}": right[:, :1],
-        f"the reference of t = 0 for every t: {first}": right[:, :, :, :1],
-        f"the reference of j = 0 for every j: {first}": right[..., :1],
+        "the reference of b = 0 for every b: qkv is never read at another b": right[:, :1],
+        "the reference of t = 0 for every t: qkv is never read at another t": right[:, :, :, :1],
+        "the reference of j = 0 for every j: qkv is never read at another j": right[..., :1],
     }
     axes = "3", "B", "NH", "T", "hs"
     for order in permutations(range(4)):

@@ -69,7 +69,7 @@ def _means(x) -> dict:
         for words, rule in rules.items():
             guarded = merged(x, mean=_guarded(rule, 1))[0]  # (N,)
             if not np.allclose(guarded, known[words], equal_nan=True):
-                known[f"{words} (an empty part returns the other one)"] = guarded
+                known[f"{words} (empty parts aside)"] = guarded
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
     one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
     grown, _ = merged(x, count=lambda a, b: np.where(a[0] + b[0] > 0, a[0] + 1, 0))  # (N,)
@@ -106,7 +106,7 @@ def _squares(x) -> dict:
         "gap² / 2: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / 2,
         "gap² · n_b / n: n_a is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0] / n(a, b),
         "gap² · n_a / n: n_b is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] / n(a, b),
-        "gap² · n_b: n_a / n is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0],
+        "gap² · n_b: n_a / n is missing, or a.count holds n already": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0],
         "gap² · n_a: n_b / n is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0],
         "gap · n_a · n_b / n: the gap must be squared": lambda a, b: (
             a[2] + b[2] + (b[1] - a[1]) * a[0] * b[0] / n(a, b)
@@ -147,7 +147,7 @@ def _squares(x) -> dict:
     with np.errstate(over="ignore", invalid="ignore"):
         known = {f"the result of squares with {words}": _rstd(merged(x, squares=r)[1], x) for words, r in rules.items()}
         for words, rule in rules.items():
-            guarded = f"the result of squares with {words} (an empty part returns the other one)"
+            guarded = f"the result of squares with {words} (empty parts aside)"
             rstd = _rstd(merged(x, squares=_guarded(rule, 2))[1], x)  # (N,)
             if not np.allclose(rstd, known[f"the result of squares with {words}"], equal_nan=True):
                 known[guarded] = rstd

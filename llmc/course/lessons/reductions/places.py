@@ -59,8 +59,5 @@ NO_TOP = (
     "itself updated in every turn, and `total` too (not a second one inside the loop), is the factor "
     f"exp(old maximum - new maximum), and does every lane end with the row's maximum? {ONLINE}"
 )
-NO_NUMBER = f"with C below 32 some lanes see no number, and two of those together still have none: 0 / 0; {MERGE}"
-NO_ROOT = (
-    "the root of a negative number, or 0 / 0: the squares of both parts are added, and so is gap² · n_a · n_b / n, "
-    f"which is never negative; {MERGE}"
-)
+NO_NUMBER = f"is something divided by 0? A part may be empty, and so may both; {MERGE}"
+NO_ROOT = f"where is the root of a negative number, or 0 / 0; {MERGE}"

@@ -5,6 +5,7 @@ import numpy as np
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons import layernorm, softmax_crossentropy
 from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm
+from llmc.course.lessons.reductions import merging
 from llmc.course.lessons.reductions.places import PICTURE
 from llmc.cuda.emulator.findings.absences import why_not_all
 
@@ -30,19 +31,22 @@ def fused(x1, x2, w, b):
 
 
 def finite(name, got, why):
-    """WrongAnswer with that reason where got holds a NaN or an infinity."""
+    """WrongAnswer where got holds a NaN or an infinity, with what `merge` makes of parts; `why` if it cannot be asked."""
     if not np.isfinite(got).all():
-        raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
+        said = merging.asked()
+        reason = f".\n{said}\n→ Where to look: {why.rpartition('; ')[2]}" if said else f": {why}"
+        raise WrongAnswer(f"{name} has NaN or infinite entries{reason}.")
 
 
 def finite_sums(name, got, why):
-    """The same for quotients by sums, which are 0 everywhere if every sum is infinite, and infinite if it is 0."""
+    """WrongAnswer with that reason for quotients by sums that are 0 everywhere, or not finite."""
     if np.isposinf(got).all():
         quotient = "as after division by a sum that is 0, or as exp of a huge number"
         raise WrongAnswer(f"{name} is infinite everywhere, {quotient}.\n{why[0].upper()}{why[1:]}.")
-    finite(name, got, why)
+    if not np.isfinite(got).all():
+        raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
     if not got.any():
-        raise WrongAnswer(f"{name} is all zeros, as after division by an infinite sum: {why}.")
+        raise WrongAnswer(f"{name} is all zeros, as after division in whole numbers, or by an infinite sum: {why}.")
 
 
 def all_arrive(report):

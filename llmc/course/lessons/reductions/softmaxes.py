@@ -46,7 +46,7 @@ def mistakes(x) -> dict:
             np.exp(x64) / total,
             WARP,
         ),
-        "exp(x - max) divided by 1 + the sum: the sum begins at 0": (e / (1 + total), WARP),
+        "exp(x - max) divided by 1 + the sum": (e / (1 + total), WARP),
         "x divided by the sum: the exp is missing": (x64 / total, WARP),
         "exp(x - max) divided by the sum of x - max: the exp is missing": (e / np.log(e).sum(axis=1)[:, None], WARP),
         "(x - max) divided by the sum: the exp is missing": ((x64 - x64.max(axis=1, keepdims=True)) / total, WARP),
@@ -168,9 +168,8 @@ def _merged(x64, e) -> dict:
         f"{separate}: rescale, then add": own,
         "exp(x - max) divided by a sum that was never rescaled, neither in the loop nor between the lanes": stale,
         "the reference with a sum that is not rescaled when the maximum grows": stale * down,
-        "exp(x - max) divided by sums of the lanes that are rescaled the wrong way: exp(the lane's - the row's)": (
-            own / down
-        ),
+        "exp(x - max) divided by sums of the lanes that are rescaled by exp(the row's maximum - the lane's): the "
+        "exponent is the lane's maximum - the row's, never above 0": (own / down),
     }
     known = {words: (e / total.sum(axis=1, keepdims=True), ONLINE) for words, total in wrong.items()}
     return known | _in_pairs(x64, e, top, own)

@@ -22,7 +22,7 @@ def mistakes(x, threads) -> dict:
     if C > threads:
         first = "the sum of the first blockDim.x numbers: a thread takes t, t + blockDim.x, … as long as there are any"
         found[first] = (x64[:, :threads].sum(axis=1), TREE)
-        found["what thread 0 has added up by itself: does the tree's loop run, and is partial[0] what is written?"] = (
+        found["what thread 0 has added up by itself: what the others have is missing"] = (
             each[:, 0],
             PICTURE,
         )
@@ -35,11 +35,11 @@ def mistakes(x, threads) -> dict:
         found["the sum without the last number of the row"] = (x64[:, :-1].sum(axis=1), TREE)
         found["the sum without the first number of the row"] = (x64[:, 1:].sum(axis=1), TREE)
     found |= {words: (array, TREE) for words, array in _in_ints(x64, threads).items()}
-    missing = "the reference without the {} step of the tree"
+    missing = "what threads {} have, as if the tree's {} step were missing"
     if C > threads // 2:
-        found[missing.format("first")] = (each[:, : threads // 2].sum(axis=1), PICTURE)
+        found[missing.format(f"0 to {threads // 2 - 1}", "first")] = (each[:, : threads // 2].sum(axis=1), PICTURE)
     if C > 1:
-        found[missing.format("last")] = (each[:, ::2].sum(axis=1), PICTURE)
+        found[missing.format("0, 2, 4, …", "last")] = (each[:, ::2].sum(axis=1), PICTURE)
     return telling(found | _other_trees(x64, each), x64.sum(axis=1))
 
 
