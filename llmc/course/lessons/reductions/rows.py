@@ -31,7 +31,7 @@ def fused(x1, x2, w, b):
 
 
 def finite(name, got, why):
-    """WrongAnswer where got holds a NaN or an infinity, with what `merge` makes of parts; `why` if it cannot be asked."""
+    """WrongAnswer where got holds a NaN or an infinity, with what `merge` makes of parts, or else with `why`."""
     if not np.isfinite(got).all():
         said = merging.asked()
         reason = f".\n{said}\n→ Where to look: {why.rpartition('; ')[2]}" if said else f": {why}"
