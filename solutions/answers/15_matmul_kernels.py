@@ -446,7 +446,7 @@ def square_on_the_diagonal(code):
     return replaced(code, "as[k][row + i]", "as[k][column + i]")
 
 
-@wrong("register_tile", says="with the first row of each thread's square all over it: is the + i missing?")
+@wrong("register_tile", says="with the first row of each thread's square all over it: row i has numbers of its own")
 def square_of_one_row(code):
     return replaced(code, "as[k][row + i]", "as[k][row]")
 
