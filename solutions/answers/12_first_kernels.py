@@ -1376,3 +1376,17 @@ def grid_with_x_for_both_axes(rows, cols, block):
     if rest_y:
         full_y += 1
     return full_x, full_y
+
+
+@wrong("swap_axes", says="x is never read at another b")
+def axes_with_b_divided_by_everything(code):
+    return r"""
+// out: (B, C, T), written. x: (B, T, C).
+extern "C" __global__ void swap_axes(float* out, const float* x, int B, int T, int C)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= B * T * C) return;
+    int t = i % T, c = i / T % C, b = i / (B * T * C);
+    out[i] = x[(b * T + t) * C + c];
+}
+"""
