@@ -58,7 +58,9 @@ def softmaxes(scores) -> dict:
         "the probabilities with a score of 0 for each later key: leave those keys out": lambda: probabilities(
             scores, 0.0
         )[0],
-        "the probabilities of scores that are read down a column: a row of scores is a query": lambda: _table(turned(), triangle(T)),
+        "the probabilities of scores that are read down a column: a row of scores is a query": lambda: _table(
+            turned(), triangle(T)
+        ),
         "the probabilities among all T keys, with zeros at the later ones: the largest score and the sum are those of "
         "the keys that the query sees": lambda: _table(scores, all_keys) * triangle(T),
         "exp(score - top), not divided: divide by their sum": lambda: np.exp(masked - top),

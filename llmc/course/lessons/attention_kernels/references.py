@@ -3,6 +3,7 @@
 import numpy as np
 
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.kernel_checks import not_finite
 
 LOW = -3.4e38  # the largest score of a part that has no keys
 
@@ -78,6 +79,21 @@ def single(*arrays):
 
 
 def finite(name, got, why):
-    """WrongAnswer with that reason where got holds a NaN or an infinity."""
+    """WrongAnswer where got, dq or dv, holds a NaN or an infinity: with that reason, unless scores of 0 give them, too."""
     if not np.isfinite(got).all():
+        if _with_scores_of_0(name):
+            why = f"and so it has if all scores are 0.\n→ Where to look: {why.rpartition('; ')[2]}"
+            raise WrongAnswer(f"{name} has NaN or infinite entries, {why}.")
         raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
+
+
+def _with_scores_of_0(name) -> bool:
+    """Does a backward kernel leave a NaN or an infinity in dq or dv where all scores are 0?"""
+    given = not_finite.arguments()
+    if given is None:
+        return False
+    out, stats = (0, 4) if name == "dq" else (1, 3)
+    zeros = {k: np.zeros_like(given[k]) for k in (5, 6)}  # q, k
+    more = np.arange(2, given[stats].shape[1] + 2, dtype=np.float32)  # (T,)   more than each query sees
+    after = not_finite.launched(zeros | {stats: np.zeros_like(given[stats]) + np.log(more)})
+    return after is not None and not np.isfinite(after[out]).all()

@@ -66,7 +66,7 @@ def idle_warps(code, N, blocks) -> str:
 
     One whose condition asks for the block alone lets whole blocks leave.
     """
-    if N >= 8 * blocks or not RETURN.search(code):
+    if N >= 8 * blocks or not RETURN.search(code, _kernel(code)):
         return ""
     busy = -(-N // 8)
     which = f"blocks {busy} to {blocks - 1} have" if blocks - busy > 1 else f"block {busy} has"
@@ -82,10 +82,15 @@ def idle_warps(code, N, blocks) -> str:
     )
 
 
+def _kernel(code) -> int:
+    """Where the kernel begins, behind its helpers."""
+    return max(0, code.find('extern "C"'))
+
+
 def _leave_as_blocks(code) -> int:
     """The line of the only return, if its condition asks for the block, and for nothing that differs in it; else 0."""
     text = mask(code)
-    match, *others = RETURN.finditer(text)
+    match, *others = RETURN.finditer(text, _kernel(code))
     heads = [head for head in IF.finditer(text, 0, match.start()) if not text[head.end() : match.start()].strip(" \n{")]
     names = {*NAME.findall(heads[-1][0])} if heads and not others else set()
     return line_at(text, match.start()) if "blockIdx" in names and not names & thread_names(code) else 0

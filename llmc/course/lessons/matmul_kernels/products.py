@@ -199,7 +199,9 @@ def square_mistakes(right, size, tile) -> dict:
         "the right numbers of {} alone: at the edges, ask of each number of a square, not of all at once, whether "
     )
     cut_off += "it lies in result (m < M && n < N)"
-    first = "the right numbers, but with the first {0} of each thread's square all over it: {0} {1} has numbers of its own"
+    first = (
+        "the right numbers, but with the first {0} of each thread's square all over it: {0} {1} has numbers of its own"
+    )
     other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
     found = {
         f"the right numbers with each thread's square of {size} x {size} turned: are i and j exchanged?": (
