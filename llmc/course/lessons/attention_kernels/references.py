@@ -79,7 +79,7 @@ def single(*arrays):
 
 
 def finite(name, got, why):
-    """WrongAnswer where got, dq or dv, holds a NaN or an infinity: with that reason, unless scores of 0 give them, too."""
+    """WrongAnswer where got, dq or dv, holds a NaN or an infinity; with that reason if scores of 0 give none."""
     if not np.isfinite(got).all():
         if _with_scores_of_0(name):
             why = f"and so it has if all scores are 0.\n→ Where to look: {why.rpartition('; ')[2]}"

@@ -20,7 +20,15 @@ def product(a, b, a_runs, b_runs):
     return (a64 @ b64.T).astype(np.float32)
 
 
-def mistakes(a, b, a_runs, b_runs, slices, stuck="is k0 missing in an index?", look=TILES) -> dict:
+def mistakes(
+    a,
+    b,
+    a_runs,
+    b_runs,
+    slices,
+    stuck="is k0 missing in an index, or is a slice filled once, before the loop?",
+    look=TILES,
+) -> dict:
     """Known wrong results (M, N) of a kernel that takes that many k at a time.
 
     stuck: why it may stay at the first. look: where slices are explained.
