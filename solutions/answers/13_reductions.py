@@ -290,7 +290,7 @@ def tree_whose_loop_never_runs(code):
     return replaced(code, "half > 0; half /= 2", "half < 0; half /= 2")
 
 
-@wrong("tree_sum", says="as if the tree's last step were missing")
+@wrong("tree_sum", says="what threads 0, 2, 4, … have, as if the tree's step with half = 1 were missing")
 def tree_that_ends_early(code):
     return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
 
@@ -1551,5 +1551,33 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
     float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
     for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
     if (lane == 0) mean[row] = m, rstd[row] = r;
+}
+"""
+
+
+@wrong("tree_sum", says="as if the tree's step with half = 128 were missing")
+def tree_that_grows_and_ends_early(code):
+    return r"""
+// out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
+extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
+{
+    extern __shared__ float partial[];  // (blockDim.x,)
+    int t = threadIdx.x;
+    x += (size_t)blockIdx.x * C;  // (C,)   from here on x is this block's row
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) {
+        sum += x[c];
+    }
+    partial[t] = sum;
+    __syncthreads();
+    for (int half = 1; half < blockDim.x / 2; half *= 2) {
+        if (t % (2 * half) == 0) {
+            partial[t] += partial[t + half];
+        }
+        __syncthreads();
+    }
+    if (t == 0) {
+        out[blockIdx.x] = partial[0];
+    }
 }
 """

@@ -35,11 +35,11 @@ def mistakes(x, threads) -> dict:
         found["the sum without the last number of the row"] = (x64[:, :-1].sum(axis=1), TREE)
         found["the sum without the first number of the row"] = (x64[:, 1:].sum(axis=1), TREE)
     found |= {words: (array, TREE) for words, array in _in_ints(x64, threads).items()}
-    missing = "what threads {} have, as if the tree's {} step were missing"
+    missing = "what threads {} have, as if the tree's step with half = {} were missing"
     if C > threads // 2:
-        found[missing.format(f"0 to {threads // 2 - 1}", "first")] = (each[:, : threads // 2].sum(axis=1), PICTURE)
+        found[missing.format(f"0 to {threads // 2 - 1}", threads // 2)] = (each[:, : threads // 2].sum(axis=1), PICTURE)
     if C > 1:
-        found[missing.format("0, 2, 4, …", "last")] = (each[:, ::2].sum(axis=1), PICTURE)
+        found[missing.format("0, 2, 4, …", 1)] = (each[:, ::2].sum(axis=1), PICTURE)
     return telling(found | _other_trees(x64, each), x64.sum(axis=1))
 
 
