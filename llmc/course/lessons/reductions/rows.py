@@ -46,7 +46,7 @@ def finite_sums(name, got, why):
     if not np.isfinite(got).all():
         raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
     if not got.any():
-        raise WrongAnswer(f"{name} is all zeros, as after division in whole numbers, or by an infinite sum: {why}.")
+        raise WrongAnswer(f"{name} is all zeros, as after division by an infinite sum, or in whole numbers: {why}.")
 
 
 def all_arrive(report):
