@@ -9,9 +9,9 @@ from math import log
 import numpy as np
 
 from llmc.course.lessons.training_loop.instruments import (  # noqa: F401, for the check
-    CANCELLATION,
     INSTRUMENTS,
     taken_for_flat,
+    wrong_far_from_0,
     wrong_start,
     z_mistakes,
     z_scores,
@@ -77,7 +77,7 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
     each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
     right, equal, total = sum(s * gk for s, gk in zip(share, g)), sum(g) / n, sum(g)
     unequal = "these micro-batches are not all of the same size"
-    zeroed = "zero_grad or backward is in the wrong place: call zero_grad once before the loop, and backward inside it"
+    all_of_them = "those of all add up, with zero_grad once before the loop, and backward for each of them"
     wrong = {
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
         "the sum of the micro-batches' gradients, divided by the number of tokens: each is the mean of its own tokens "
@@ -124,8 +124,8 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
         (np.full(n, 1 / n), ", with the share 1/n"),
     ):
         wrong |= {
-            f"the gradient of the last micro-batch alone{how}: {zeroed}": scale[-1] * g[-1],
-            f"the gradient of the first micro-batch alone{how}: {zeroed}": scale[0] * g[0],
+            f"the gradient of the last micro-batch alone{how}: {all_of_them}": scale[-1] * g[-1],
+            f"the gradient of the first micro-batch alone{how}: {all_of_them}": scale[0] * g[0],
         }
     held = {f"{sentence}, plus what the buffer held before": array + before for sentence, array in wrong.items()}
     losses = {
