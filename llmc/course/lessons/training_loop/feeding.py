@@ -55,13 +55,15 @@ def _pairs(fed):
 
 
 def _filled_up(fed, n):
-    """Is each target there, in order, and then more of them?"""
+    """Is each target there, in order, and then one and the same token several times?"""
     x, y = _pairs(fed)
     if x.size <= n or not (np.array_equal(x[:n], np.arange(n)) and np.array_equal(y[:n], x[:n] + 1)):
         return None
     if (x[n:].tolist(), y[n:].tolist()) == ([n], [0]):
         around = "the first token of the text, as what follows the last one. Nothing follows it: it is a target only"
         return f"the model gets one target too many: {around}"
+    if len(set(y[n:].tolist())) > 1:  # places of the text, which `_counted` names
+        return None
     more = f"{x.size - n} more, behind the end of the text. Is something filled up there?"
     return f"the model gets {n} targets, as it should, and {more} The mean of a batch counts all that the model gets"
 

@@ -112,6 +112,17 @@ def wrong_start(got, values, window):
     )
 
 
+def wrong_far_from_0(z) -> str:
+    """What is wrong with the z-scores (6,) of five equal values far from 0 and a larger one behind them."""
+    told = f"far from 0, z is {z}"
+    if z[-1] == 0:
+        return (
+            f"{told}, and the last of them should be 2. Either values that are nearly equal are taken for equal, or "
+            f"the squared mean is subtracted from the mean square: {CANCELLATION}"
+        )
+    return f"{told}: do not subtract the squared mean from the mean square; {CANCELLATION}"
+
+
 def taken_for_flat(got, values, window) -> str | None:
     """What is wrong with z-scores that are 0 where a window is not flat: which of its values are equal; else None."""
     for i in range(window - 1, len(values)):

@@ -13,7 +13,7 @@ from llmc.course.checks.explain import WrongAnswer, describe, listed
 from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
 
 GOAL = 0.26  # nats below the given settings' loss
-FEW, USUAL = 128, (1.5e-3, 1e-2)  # steps; learning rates between which another of them is not tried first
+USUAL = 1.5e-3, 1e-2  # learning rates between which another of them is not tried first
 FAR = 1e-4, 0.1  # outside of these, one four times as high or low would not tell
 RATE_AND_BATCH = "learning_rate", "batch_size"
 GAIN, SECONDS = 0.03, 12.0  # nats that make a difference; processor time after which no other run is begun
@@ -86,7 +86,7 @@ def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
     else:
         reached = f"you returned the given settings, {_valued(RATE_AND_BATCH, given)}: they reach {reached}"
     why = not_the_least(runs, chosen.values(), "loss")
-    why = why or _of_losses(loss, losses, given_loss, given, chosen) or _of_other_runs(loss, given, chosen, train)
+    why = why or _of_losses(loss, losses, given, chosen) or _of_other_runs(loss, given, chosen, train)
     raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
 
 
@@ -95,16 +95,14 @@ def _valued(names, settings) -> str:
     return listed([f"{name} {settings[name]}" for name in names], many=len(names))
 
 
-def _of_losses(loss, losses, given_loss, given, chosen):
+def _of_losses(loss, losses, given, chosen):
     """A reason that is plain from the losses and the settings; None without one."""
     steps = len(losses)
     rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
     if rose and not _others(given, chosen):
         return "the loss rose far above where it began: the learning rate is too high"
-    if chosen["warmup"] >= steps:
+    if chosen["warmup"] > steps:
         return f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
-    if loss >= given_loss and steps < FEW:
-        return f"{steps} steps are too few: a smaller batch makes more steps of the same letters"
     return None
 
 
