@@ -789,7 +789,7 @@ def schedule_without_length_has_not_begun(step, max_lr, warmup, total, final_fra
     return _curve(0.0 if total <= begin else _x(step, begin, total), max_lr, final_fraction, kind)
 
 
-@wrong("scheduled_lr", says="a length of 1 where the curve has none")
+@wrong("scheduled_lr", says="x = 0 at step warmup where the curve has no length")
 def schedule_is_at_least_one_step_long(step, max_lr, warmup, total, final_fraction, kind):
     if step < warmup:
         return max_lr * (step + 1) / warmup

@@ -84,8 +84,9 @@ def _wrong_names(decayed, plain, shapes):
         if name in plain and name in MATRICES:
             what = "a table of embeddings is a matrix too" if name in TABLES else "in each layer it is a matrix"
             return f"{name} {shapes[name]} should be decayed: {what}{_as_many_as_layers(name, shapes)}"
-    if (list(decayed), list(plain)) != right:
-        return f"the names are right, but not in the order of shapes; the first list should be {', '.join(right[0])}"
+    for which, mine, names in zip(("first", "second"), (decayed, plain), right):
+        if list(mine) != names:
+            return f"the names are right, but not in the order of shapes; the {which} list should be {', '.join(names)}"
     return None
 
 
@@ -237,7 +238,7 @@ def _wrong_progress(s, x, max_lr, warmup, total, final_fraction, kind):
         wrong["total - warmup - 1 steps for the curve: it ends at step total"] = _progress(s, warmup, total - 1)
     if begin >= total:
         wrong["x = 0 where the curve has no length (total <= warmup): such a curve is over, x = 1"] = 0 * s
-        wrong["a length of 1 where the curve has none (total <= warmup): such a curve is over at once, x = 1"] = (
+        wrong["x = 0 at step warmup where the curve has no length (total <= warmup): it is over at once, x = 1"] = (
             s - begin
         ).clip(0, 1)
     fall = {f"the reference with {text}": _fall(y, max_lr, final_fraction, kind) for text, y in wrong.items()}
