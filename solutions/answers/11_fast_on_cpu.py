@@ -1261,7 +1261,7 @@ def roofline_without_operations_is_0(flops, nbytes, seconds, peak, bandwidth):
     return attainable, shortest, share
 
 
-@wrong("attention_backward_lean", says="the scale applied twice: in ds, and in a q")
+@wrong("attention_backward_lean", says="is the scale both in ds and in q?")
 def lean_with_a_scaled_query_twice(dout, out, stats, q, k, v):
 
     T, hs = q.shape

@@ -144,7 +144,8 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
         array = getattr(right, name)
         wrong[name] |= {
             "the reference without the scale 1/√hs in front of the sum": (array * root, ONE_NUMBER),
-            f"the reference with the scale applied twice: in ds, and in a {other[1]} that already holds it?": (
+            f"the reference with 1/hs, the scale 1/√hs twice: is the root missing, or is the scale both in ds and in "
+            f"{other[1]}?": (
                 array / root,
                 ONE_NUMBER,
             ),
