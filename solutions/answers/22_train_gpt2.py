@@ -436,7 +436,7 @@ def budget_with_a_wild_rate():
     return {"layers": 1, "channels": 32, "length": 16, "batch_size": 8, "learning_rate": 10.0, "warmup": 0.0}
 
 
-@wrong("best_budget", says="steps are few: a smaller batch makes more steps of the same letters")
+@wrong("best_budget", says="steps are few: with batch_size 8 and all else as it is")
 def budget_in_large_batches():
     return {"layers": 1, "channels": 32, "length": 32, "batch_size": 32, "learning_rate": 1e-2}
 

@@ -26,7 +26,8 @@ RANGES = {  # name: (type, condition, what it must be)
 
 
 TRIED = 0.2  # of the budget: what a run may cost that only looks for a reason
-FEW = 300  # steps: in a fifth of them nothing is learnt that tells settings apart
+FEW = 300  # steps: in a fifth of them hardly anything is learnt that tells settings apart
+HELPS = 0.05  # bits per byte
 FACTORS = 0.1, 0.3, 3.0  # by which another learning rate is tried
 
 
@@ -75,8 +76,18 @@ def _other_settings(chosen, standard, again) -> str:
     bits, *found = (again(**chosen | change, share=TRIED)[0] for change in ({}, *tries.values()))
     said = ", ".join(f"{each:.2f} with {what}" for what, each in zip(tries, found))
     best = min(((each, what) for each, what in zip(found, tries) if np.isfinite(each)), default=(np.inf, ""))
-    helps = "none of these" if best[0] > bits - 0.05 else best[1]
+    helps = "none of these" if best[0] > bits - HELPS else best[1]
     return f"in a fifth of the budget these settings reach {bits:.2f} bits, {said}: what helps is {helps}"
+
+
+def _with_more_steps(bits, steps, chosen, again) -> str:
+    """A sentence if a smaller batch, or shorter rows where it is as small as may be, reach fewer bits; else ""."""
+    rows, length = chosen["batch_size"], chosen["length"]
+    name, n = ("batch_size", max(4, rows // 4)) if rows > 4 else ("length", max(8, length // 4))
+    found, losses, _ = again(**chosen | {name: n})
+    if not found < bits - HELPS:
+        return ""
+    return f"{steps} steps are few: with {name} {n} and all else as it is there are {len(losses)}, for {found:.2f} bits"
 
 
 def demand(run, given, chosen, standard, again, runs=()):
@@ -98,6 +109,8 @@ def explain_run(run, given, chosen, standard, again, runs=()) -> str:
         f"{given_bits:.3f} after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} "
         "less than that"
     ]
+    far = not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5
+    rose = ["the loss rose far above where it began"] if far else []
     better = not_the_least(runs, chosen.values(), "number of bits")
     if better:
         lines.append(better)
@@ -106,15 +119,14 @@ def explain_run(run, given, chosen, standard, again, runs=()) -> str:
     elif tokens < 2 * given_tokens:
         times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
         theirs = listed([f"{name} {value}" for name, value in chosen.items() if value != standard[name]])
+        lines += rose
         lines.append(
             f"with {theirs}, the run saw {times} letters as the given one: in the same budget, a smaller model sees "
             "more"
         )
-    elif len(losses) < FEW:
-        lines.append(f"{len(losses)} steps are few: a smaller batch makes more steps of the same letters")
+    elif len(losses) < FEW and (more := _with_more_steps(bits, len(losses), chosen, again)):
+        lines += [*rose, more]
     else:
-        rose = not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5
-        lines += ["the loss rose far above where it began"] * bool(rose)
-        lines.append(_other_settings(chosen, standard, again))
+        lines += [*rose, _other_settings(chosen, standard, again)]
     lines = [lines[0], *(f"{line[0].upper()}{line[1:]}" for line in lines[1:])]
     return ". ".join(lines) + f".\n→ Where to look: {BUDGET}"
