@@ -173,7 +173,9 @@ def what_counts(function, losses, targets, lengths):
     if not changed(1, np.unique(targets[targets > 0]), more=3):
         said.append("it does not change with the lengths of the tokens")
     elif unused.size and changed(1, unused, more=3):
-        said.append("it changes with the lengths of tokens that no document has (-1 as an index is the last entry)")
+        last = not changed(1, unused[unused < len(lengths) - 1], more=3)  # nothing but the last of all lengths counts
+        index = " (-1 as an index is the last entry)" * last
+        said.append(f"it changes with the lengths of tokens that no document has{index}")
     rows = [r for r in range(len(losses)) if not changed(0, r, targets[r] > 0)]
     if rows and len(rows) < len(losses):
         said.append(f"it does not change with the losses of row {rows[0]}")

@@ -154,7 +154,7 @@ def of_each_position(name, got, function, logits, tokens, mask):
             )
     costs = -_picked(logs(logits)[:, :-1], tokens[:, 1:]) * mask[:, 1:]  # (rows, n - 1)
     for dtype, most in ("float64", 745.13), ("float32", 103.97):
-        if np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
+        if np.isposinf(got).any() and np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
             return (
                 f"{said}: all rows in which a token costs more than {most:.0f} nats, and no others. A probability of "
                 f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf: compute -ln p as ln(sum of exp(z)) - z"

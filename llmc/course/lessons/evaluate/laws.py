@@ -5,6 +5,7 @@ Mistakes are {sentence after "E equals ": (number, where to look)}.
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.evaluate.places import BOOTSTRAP, FIT
 
@@ -330,14 +331,24 @@ def interval_mistakes(losses, draws, statistic) -> dict:
     return _others(found, np.array([low, high]), BOOTSTRAP)
 
 
-def demand_draws(found, draws):
-    """WrongAnswer if an interval has a width although all draws are the same: then it does not come from them."""
-    if abs(found[1] - found[0]) > 1e-9 * (abs(found[0]) + 1):
-        raise WrongAnswer(
-            f"all {len(draws)} draws are the same here, so low and high must be equal, and yours are {found[0]:.6g} and"
-            f" {found[1]:.6g}.\n`draws` alone says which runs are taken, and both ends are percentiles of what comes"
-            f" out.\n→ Where to look: {BOOTSTRAP}."
-        )
+def demand_draws(found, losses, draws, statistic, function):
+    """WrongAnswer if an interval has a width although all draws are the same, unless that is a known mistake.
+
+    found: (low, high) of these arguments. function: the learner's, for another call.
+    """
+    known = [wrong for wrong, _ in interval_mistakes(losses, draws, statistic).values()]
+    if abs(found[1] - found[0]) <= 1e-9 * (abs(found[0]) + 1) or any(np.allclose(found, wrong) for wrong in known):
+        return
+    told = f"all {len(draws)} draws are the same here, so low and high must be equal, and yours are"
+    again, other = (
+        outcome(function, losses.copy(), (draws + k) % losses.shape[1], statistic) for k in (0, 1)
+    )  # with the same draws, and with other ones
+    own = ""
+    if np.shape(again) == np.shape(other) == (2,):
+        own = "With the same draws your function gives other numbers" * (not np.allclose(again, found))
+        own = own or "With other draws your function gives the same numbers" * np.allclose(other, found)
+    own = f"\n{own}: `draws` alone says which runs are taken." if own else ""
+    raise WrongAnswer(f"{told} {found[0]:.6g} and {found[1]:.6g}.{own}\n→ Where to look: {BOOTSTRAP}.")
 
 
 def _others(table, number, where):
