@@ -281,7 +281,7 @@ def _wrong_params(p, g, m0, v0, m1, v1, lr, beta1, beta2, eps, wd, t):
     }
     moved = {sentence: (keep * p - lr * step, where) for sentence, (step, where) in steps.items()}
     undecayed = {  # where the step is right here, the decay alone is missing
-        f"{sentence}, and without weight decay": (p - lr * step, where)
+        f"the reference without weight decay, and {sentence.removeprefix('the reference ')}": (p - lr * step, where)
         for sentence, (step, where) in steps.items()
         if wd and not np.allclose(step, right, 1e-12, 1e-12)
     }

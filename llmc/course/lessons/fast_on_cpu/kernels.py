@@ -119,13 +119,19 @@ def nan_lost(function) -> str:
     found = [function, *kernels_of(function)]
     texts = " ".join(ast.unparse(tree) for tree in map(tree_of, found) if tree)
     why, named = "", OF_NAN.search(texts)
-    if any(getattr(kernel, "targetoptions", {}).get("fastmath") for kernel in found):
-        why = " A kernel is compiled with fastmath=True, which assumes that there is none."
+    if any(_assumes_no_nan(kernel) for kernel in found):
+        why = " A kernel is compiled with a fastmath that assumes that there is none."
     elif named:
         why = f" Does `{named[0]}` take it out?"
     elif LIMITS.search(texts):
         why = " Does a comparison replace it with a limit?"
     return f"a NaN went in and a number came out.{why} A loss that diverged must stay visible; {HIDDEN}"
+
+
+def _assumes_no_nan(kernel) -> bool:
+    """Is it compiled with fastmath=True, or with nnan among the flags?"""
+    flags = getattr(kernel, "targetoptions", {}).get("fastmath")
+    return flags is True or isinstance(flags, set | frozenset) and bool(flags & {"fast", "nnan"})
 
 
 def float64_operations(function) -> int:

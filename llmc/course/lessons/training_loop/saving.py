@@ -152,6 +152,8 @@ def _damage(start, log, name, event, crash, found):
         why = f"writing to {name} {early}: write under another name, then rename that file"
     elif found is None and old is not None:
         why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"
+        told = f"{event} may leave no file at all under {name}: {why}.\n→ Where to look: {where}.\n{plan(log, crash)}"
+        raise WrongAnswer(told, explained=True)
     elif event == "a power cut" and "sync" not in kinds:
         why, where = f"{SYNC}", POWER
     elif event == "a power cut" and kinds.index("sync") > kinds.index("rename"):

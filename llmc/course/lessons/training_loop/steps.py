@@ -127,7 +127,7 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
             f"the gradient of the last micro-batch alone{how}: {all_of_them}": scale[-1] * g[-1],
             f"the gradient of the first micro-batch alone{how}: {all_of_them}": scale[0] * g[0],
         }
-    held = {f"{sentence}, plus what the buffer held before": array + before for sentence, array in wrong.items()}
+    held = {f"what the buffer held before, plus {sentence}": array + before for sentence, array in wrong.items()}
     losses = {
         "the sum of the micro-batches' losses: return the mean over all tokens": each.sum(),
         f"the mean of the micro-batches' losses: {unequal}": each.mean(),
