@@ -1375,3 +1375,24 @@ def count_with_a_bias_for_each_input(maxT, V, L, C):
     layernorm = 2 * C
     block = 2 * layernorm + linear(C, 3 * C) + linear(C, C) + linear(C, 4 * C) + linear(4 * C, C)
     return V * C + maxT * C + L * block + layernorm
+
+
+@wrong("initial_tensor", says="wte does not write to the residual stream: only attprojw and fcprojw get the factor")
+def initial_factor_everywhere(name, shape, L, rng):
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    if name.startswith("ln"):
+        return np.ones(shape, np.float32)
+    std = 0.02 / np.sqrt(L)
+    return rng.normal(0, std, shape).astype(np.float32)
+
+
+@wrong("initial_tensor", says="the layers of attprojw have different standard deviations")
+def initial_layer_by_layer(name, shape, L, rng):
+    if name.endswith("b"):
+        return np.zeros(shape, np.float32)
+    if name.startswith("ln"):
+        return np.ones(shape, np.float32)
+    if name in ("attprojw", "fcprojw"):
+        return np.stack([rng.normal(0, 0.02 / (l + 1), shape[1:]) for l in range(L)]).astype(np.float32)
+    return rng.normal(0, 0.02, shape).astype(np.float32)

@@ -1486,3 +1486,13 @@ def adamw_that_squares_what_m_gets(params, grads, m, v, lr, beta1, beta2, eps, w
         tmp *= lr / c1
         params[s] *= 1 - lr * weight_decay
         params[s] -= tmp
+
+
+@wrong("decay_groups", says="in the order of shapes; the second list should be")
+def groups_sort_what_is_left(shapes):
+    decayed = []
+    for name in shapes:
+        if name.endswith("w") and not name.startswith("ln") or name in ("wte", "wpe"):
+            decayed.append(name)
+    plain = sorted(set(shapes) - set(decayed))
+    return decayed, plain

@@ -1341,3 +1341,49 @@ def write_syncs_where_it_replaces(disk, name, data):
     disk.rename(scratch, name)
     if replaces:
         disk.sync_folder()
+
+
+@wrong("accumulate_gradients", says="the gradient of the first micro-batch alone: those of all add up")
+def accumulate_returns_in_the_loop(model, batches, lr):
+    total = sum(x.size for x, _ in batches)
+    loss = 0.0
+    model.zero_grad()
+    for x, y in batches:
+        share = x.size / total
+        loss += share * model.forward(x, y, dloss=share)
+        model.backward()
+        model.update(lr)
+        return loss
+
+
+@wrong("validation_loss", says="reach the model more than once")
+def validation_reads_the_last_row_again(model, tokens, B, T, lengths):
+    n = len(tokens) - 1
+    total = 0.0
+    rows = n // T
+    r = 0
+    while r <= rows:
+        here = range(r, min(r + B, rows))
+        if len(here):
+            x = np.stack([tokens[i * T : i * T + T] for i in here])
+            y = np.stack([tokens[i * T + 1 : i * T + T + 1] for i in here])
+            total += model.forward(x, y) * x.size
+        r += B
+    a = rows * T if n > rows * T else n - T
+    if n - a > 0 and a >= 0:
+        x, y = tokens[a:-1][None], tokens[a + 1 :][None]
+        total += model.forward(x, y) * x.size
+    loss = total / n
+    return loss, total / np.log(2) / lengths[tokens[1:]].sum()
+
+
+@wrong("z_scores", says="Either values that are nearly equal are taken for equal, or")
+def z_of_values_taken_for_equal(values, window):
+    out = np.full(len(values), np.nan)
+    for i in range(window - 1, len(values)):
+        w = values[i - window + 1 : i + 1]
+        if np.isclose(w.min(), w.max(), rtol=1e-9, atol=0):
+            out[i] = 0.0
+        else:
+            out[i] = (w[-1] - w.mean()) / w.std()
+    return out

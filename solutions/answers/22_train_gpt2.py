@@ -747,3 +747,8 @@ def budget_with_a_warmup_in_steps():
     rows = {"length": 16, "batch_size": 8}
     rate = {"learning_rate": 1e-2, "warmup": 100, "schedule": "cosine"}
     return small | rows | rate
+
+
+@wrong("best_budget", says="steps are few: with length 32 and all else as it is")
+def budget_in_long_rows():
+    return {"layers": 1, "channels": 32, "length": 128, "batch_size": 4, "learning_rate": 6e-3}

@@ -1049,3 +1049,14 @@ def plan_up_to_the_first_rise(dollars, price, speed):
         if loss > last:
             return d, tokens
         d, last = d + 1, loss
+
+
+@wrong("bootstrap_interval", says="the percentiles of the statistic of single runs: average the runs of a draw first")
+def interval_of_single_runs(losses, draws, statistic):
+    values = []
+    for draw in draws:
+        taken = np.take_along_axis(losses, draw, axis=1)
+        for s in range(taken.shape[1]):
+            values.append(statistic(taken[:, s]))
+    low, high = np.percentile(values, [2.5, 97.5])
+    return low, high
