@@ -1388,7 +1388,7 @@ def initial_factor_everywhere(name, shape, L, rng):
 
 
 @wrong("initial_tensor", says="the layers of attprojw have different standard deviations")
-def initial_layer_by_layer(name, shape, L, rng):
+def initial_with_the_layers_own_number(name, shape, L, rng):
     if name.endswith("b"):
         return np.zeros(shape, np.float32)
     if name.startswith("ln"):
