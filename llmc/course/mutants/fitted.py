@@ -200,12 +200,13 @@ def nice(value, known, dtype="float64") -> tuple[float, str]:
 def order_in(search, answer, least=0.9) -> tuple[str, int] | None:
     """(text of a small number in the learner's function, 1 or 2): the error is of that order in it; or None.
 
-    Half as large, it leaves half of the error, or a quarter, as a one-sided or a central difference does.
+    It is a step of its own, and no number of the formula, which our solution has, too. Half as large, it leaves half of
+    the error, or a quarter, as a one-sided or a central difference does.
     """
     end = search.end()
-    all_of_them = constants(answer)
+    all_of_them, ours = constants(answer), {constant.value for constant in constants(search.solution)}
     for constant in all_of_them:
-        if not 0 < abs(constant.value) <= 0.1:
+        if not 0 < abs(constant.value) <= 0.1 or constant.value in ours:
             continue
         with suppress(Exception):
             multiples = [c for c in all_of_them if c.value in (2 * constant.value, constant.value / 2)]
