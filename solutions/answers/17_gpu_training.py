@@ -525,7 +525,9 @@ def ahead_looks_into_the_memory(model, batches, lr, max_norm):
     return losses, norms
 
 
-@wrong("train_ahead", says="of the step before: update(lr) comes at the end of a step, after backward and clip.\n→")
+@wrong(
+    "train_ahead", says="of the step before: in every step, update(lr) comes at the end, after backward and clip.\n→"
+)
 def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
@@ -539,7 +541,7 @@ def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
 
 @wrong(
     "train_ahead",
-    says="step equals those before the last step: update(lr) comes at the end of a step, after backward and clip.\n",
+    says="step equals those before the last step: in every step, update(lr) comes at the end, after backward and clip.\n",
 )
 def ahead_updates_first(model, batches, lr, max_norm):
     losses, norms = [], []
@@ -609,7 +611,7 @@ def adamw_never_clips(code):
     return replaced(code, CLIP, "")
 
 
-@wrong("adamw_replayed", says="a smaller norm stays as it is.\n")
+@wrong("adamw_replayed", says="though norm is below max_norm: it is 1 there.\n")
 def adamw_always_clips(code):
     return replaced(code, "if (size > max_norm) g", "g")
 
@@ -1038,7 +1040,7 @@ def adamw_that_clips_by_value(code):
     )
 
 
-@wrong("adamw_replayed", says="the step of gradients that are 0: is each read before it is cleared")
+@wrong("adamw_replayed", says="and is it read before it is cleared?")
 def adamw_that_clears_first(code):
     first = "    float g = grads[i], size = *norm, rate = *lr;\n"
     return replaced(code, first + "    grads[i] = 0.0f;\n", "    grads[i] = 0.0f;\n" + first)
@@ -1295,3 +1297,29 @@ def plan_without_the_last_step(tensors):
 @wrong("gelu_again", says="either: does a thread come to another one's element in place of its own?")
 def gelu_whose_rest_begins_at_0(code):
     return replaced(code, "for (int k = i; k < n; k++)", "for (int k = 0; k < n - i; k++)")
+
+
+@wrong("train_ahead", says="Between the first wait and the last it launched `copy`.")
+def ahead_copies_again_when_it_reads(model, batches, lr, max_norm):
+    losses, norms = [], []
+    for x, y in batches:
+        losses.append(model.forward(x, y).copy())
+        model.backward()
+        norms.append(model.norm().copy())
+        model.clip(max_norm)
+        model.update(lr)
+    return [float(a.copy()) for a in losses], [float(a.copy()) for a in norms]
+
+
+@wrong("adamw_replayed", says="does it count once where norm is not above max_norm")
+def adamw_without_an_else(code):
+    return replaced(
+        code,
+        "if (size > max_norm) g *= max_norm / (size + 1e-6f);",
+        "float factor = 0.0f;\n    if (size > max_norm) factor = max_norm / (size + 1e-6f);\n    g *= factor;",
+    )
+
+
+@wrong("adamw_replayed", says="though norm is below max_norm: it is 1 there.")
+def adamw_clips_small_norms(code):
+    return replaced(code, "if (size > max_norm) g", "if (size < max_norm) g")

@@ -45,10 +45,10 @@ def mistakes(w, batches, lr, max_norm) -> dict:
     right, free = trained(w, batches, lr, max_norm), trained(w, batches, lr, max_norm, clip=False)
     first, steps = trained(w, batches, 0.0, max_norm), len(batches)
     before_last = trained(w, batches[:-1], lr, max_norm).w
-    last = "the last step's, everywhere: the next step overwrites it, so ask for a copy()"
+    last = "the last step's, everywhere: the next step overwrites it, so ask for a copy() before"
     after = "the norms AFTER clipping: ask for them before model.clip"
     late = np.append(right.losses[1:], right.losses[-1:])  # (steps,)
-    in_time = "update(lr) comes at the end of a step, after backward and clip"
+    in_time = "in every step, update(lr) comes at the end, after backward and clip"
     return {
         "losses": {
             last: (np.full(steps, right.losses[-1]), LATER),
@@ -103,6 +103,18 @@ def two_lists(results, steps):
     return results
 
 
+def _in_every_step(calls, steps) -> bool:
+    """Is there a wait after each forward pass, before the next?"""
+    per_step = " ".join(calls).split("forward")[1:]
+    return len(per_step) == steps and all("wait" in step for step in per_step)
+
+
+def _between_the_waits(calls) -> str:
+    first, last = calls.index("wait"), len(calls) - 1 - calls[::-1].index("wait")
+    names = dict.fromkeys(name for name in calls[first:last] if name != "wait")
+    return f"Between the first wait and the last it launched {listed(f'`{name}`' for name in names)}."
+
+
 def waits_once(queue, steps, where):
     """WrongAnswer if the loop waited before its end, or took numbers that a GPU would not have had yet.
 
@@ -114,8 +126,8 @@ def waits_once(queue, steps, where):
             f"Number with float(…), after the loop.\n→ Where to look: {where}."
         )
     if queue.waits > 1:
-        each = " (that is in every step)" if steps > 1 and queue.waits >= steps else ""
-        early = "\nReading a number of an earlier step waits, too." if queue.waits < steps else ""
+        each = " (that is in every step)" if steps > 1 and _in_every_step(queue.calls, steps) else ""
+        early = "" if each else f"\n{_between_the_waits(queue.calls)}"
         raise WrongAnswer(
             f"right, but the host waited {queue.waits} times in {steps} step{'s' * (steps > 1)}{each}; once is enough, "
             f"after the last launch.\nA float(…) waits, and so does a comparison of a Number, as in an if."

@@ -276,9 +276,13 @@ def _clipped(grads, size, max_norm):
 
 def _wrongly_clipped(grads, size, max_norm) -> dict:
     """{sentence: the gradients (n,) that a step takes}; grads: float64."""
+    nothing = "does it count once where norm is not above max_norm, and is it read before it is cleared?"
+    if size > max_norm:  # the first launch, whose norm is smaller, was right
+        nothing = "where norm is above max_norm, is the factor an int, or the gradient read again after it was cleared?"
     factors = {
         "the reference without clipping": 1.0,
-        "the reference with every gradient scaled to max_norm: a smaller norm stays as it is": max_norm / size,
+        "the reference with max_norm / norm as the factor though norm is below max_norm: it is 1 there": max_norm
+        / size,
         "the reference with norm / max_norm: it is the other way round": size / max_norm,
         "the reference with 1 / norm: multiply by max_norm": 1 / size,
         "the reference with max_norm as the factor: divide by the norm": max_norm,
@@ -290,7 +294,7 @@ def _wrongly_clipped(grads, size, max_norm) -> dict:
         else 1.0,
         "the reference with max_norm / (norm + max_norm) as the factor: divide by the norm": max_norm
         / (size + max_norm),
-        "the step of gradients that are 0: is each read before it is cleared, and is the factor no int?": 0.0,
+        f"the step of gradients that are 0: {nothing}": 0.0,
     }
     return {said: grads * factor for said, factor in factors.items()} | {
         "the reference with each gradient cut off at ± max_norm: multiply all by one factor": (
