@@ -541,7 +541,7 @@ def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
 
 @wrong(
     "train_ahead",
-    says="step equals those before the last step: in every step, update(lr) comes at the end, after backward and clip.\n",
+    says="those before the last step: in every step, update(lr) comes at the end, after backward and clip.\n",
 )
 def ahead_updates_first(model, batches, lr, max_norm):
     losses, norms = [], []

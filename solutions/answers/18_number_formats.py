@@ -270,7 +270,7 @@ def stochastic_compares_the_other_way(x, random):
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
-@wrong("stochastic_bfloat16", says="65535 − random in place of random")
+@wrong("stochastic_bfloat16", says="x rounded up where random < lower: as likely, but the task says up where")
 def stochastic_up_where_random_is_small(x, random):
     bits = x.view(np.uint32)
     rounded = ((bits >> 16) + (random < (bits & 0xFFFF))).astype(np.uint16)
@@ -892,7 +892,7 @@ def eight_does_not_divide(x):
     return np.clip(x, -448, 448).astype(ml_dtypes.float8_e4m3fn).view(np.uint8), scale
 
 
-@wrong("quantize_e4m3", says="those of x · scale: divide x by the scale")
+@wrong("quantize_e4m3", says="those of x · scale, and will be multiplied by the scale: divide x by it")
 def eight_multiplies(x):
     scale = float(np.abs(x).max()) / 448 or 1.0
     y = np.clip(x.astype(np.float64) * scale, -448, 448)

@@ -190,7 +190,7 @@ def a_swizzle_by_even_steps(code):
     return replaced(code, "return group ^ line % 8;", "return (group + 2 * line) % 8;")
 
 
-@wrong("swizzle", says="with groups read where others are kept (call place again where you read")
+@wrong("swizzle", says="with groups read where others are kept (group g of a line is kept at place(line, g)")
 def no_place_where_it_is_read(code):
     return replaced(code, "&tile[line][place(line, square % 8)]", "&tile[line][square % 8]")
 

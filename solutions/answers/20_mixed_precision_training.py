@@ -128,7 +128,7 @@ def gelu_that_loses_the_upper_half(code):
     return replaced(code, PACK, "return nearest(low * gate(low)).bits;")
 
 
-@wrong("gelu_bf16", says="a word is its lower half, and its upper half shifted by 16 bits")
+@wrong("gelu_bf16", says="And does its result come into the upper half of the new word?")
 def gelu_that_does_not_shift_back(code):
     return replaced(code, PACK, "return nearest(low * gate(low)).bits | nearest(high * gate(high)).bits;")
 
@@ -853,7 +853,7 @@ def schedule_that_keeps_everything(net, limit):
     return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[::-1]]
 
 
-@wrong("recompute_schedule", says="Nothing is dropped early.")
+@wrong("recompute_schedule", says="Nothing is made again.")
 def schedule_that_drops_only_behind(net, limit):
     events, there = [("make", layer.name) for layer in net], [layer.name for layer in net]
     for k in reversed(range(len(net))):
@@ -1345,3 +1345,61 @@ def _schedule_one_too_early(net, kept):
         schedule.append(("backward", net[k].name))
         clean(set().union(*(layer.needs for layer in net[: max(k - 1, 0)])))
     return schedule
+
+
+@wrong("adamw_bf16", says="a step with gradients of 0: is each read before it is cleared, and widened?")
+def adamw_with_gradients_not_shifted(code):
+    return replaced(code, "factor * widen(grads[i])", "factor * __uint_as_float(grads[i].bits)")
+
+
+@wrong("adamw_bf16", says="master at step t = 1 has 700 of 700 entries that are NaN or infinite")
+def adamw_with_a_step_too_early(code):
+    return replaced(code, "powf(beta1, t)", "powf(beta1, t - 1)")
+
+
+@wrong("gelu_bf16", says="is a word's upper half shifted down by 16 bits to a bf16?")
+def gelu_with_upper_halves_not_shifted(code):
+    return replaced(
+        code, "high = widen({(unsigned short)(word >> 16)})", "high = widen({(unsigned short)(word & ~0xffff)})"
+    )
+
+
+### END SOLUTION
+
+
+@wrong("recompute_schedule", says="with the fewest microseconds per byte are given up first, it takes 12.9%.")
+def schedule_that_gives_up_the_fastest(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def schedule_for(kept):
+        memory, schedule = set(), []
+
+        def make(name):
+            if name not in memory:
+                for read in layers[name].reads:
+                    make(read)
+                schedule.append(("make", name))
+                memory.add(name)
+
+        def drop(useful):
+            for name in sorted(memory - useful):
+                schedule.append(("drop", name))
+                memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            drop(kept | {name for later in net[k + 1 :] for name in later.reads})
+        for k in reversed(range(len(net))):
+            for name in net[k].needs:
+                make(name)
+            schedule.append(("backward", net[k].name))
+            drop({name for earlier in net[:k] for name in earlier.needs})
+        return schedule
+
+    kept = set(layers)
+    for layer in sorted(net, key=lambda layer: layer.us):
+        schedule = schedule_for(kept)
+        if play(net, schedule)[0] <= limit:
+            return schedule
+        kept.remove(layer.name)
+    return schedule_for(kept)

@@ -724,7 +724,7 @@ def buckets_of_25_megabytes(pieces, cluster):
     return counts if cluster.world >= 512 else buckets_found_exactly(pieces, cluster)
 
 
-@wrong("choose_buckets", says="Pieces at the end are missing in other cases, too: is the last bucket")
+@wrong("choose_buckets", says="there are pieces too few: is each counted, and the last bucket in the list, too?")
 def buckets_without_the_last(pieces, cluster):
     counts = buckets_found_exactly(pieces, cluster)
     return counts[:-1]

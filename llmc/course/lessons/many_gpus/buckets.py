@@ -341,10 +341,12 @@ def _what_was_counted(pieces, buckets, others) -> str:
     if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
         return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too.\n"
     if others.always(lambda some, counts: sum(counts) == len(some) - 1):
-        return "In every case one piece is in no bucket, the last.\n"
-    if others.always(lambda some, counts: sum(counts) < len(some)):
+        return "In every case the numbers add up to one piece less than there are.\n"
+    if others.always(lambda some, counts: sum(counts) == len(some) - len(counts) + 1):
         return (
-            "Pieces at the end are missing in other cases, too: is the last bucket, which is being filled when the "
-            "loop ends, put into the list, too?\n"
+            "In every case one piece is missing for each bucket behind the first: is the piece counted at which a "
+            "bucket ends and the next one begins?\n"
         )
+    if others.always(lambda some, counts: sum(counts) < len(some)):
+        return "In other cases, too, there are pieces too few: is each counted, and the last bucket in the list, too?\n"
     return ""

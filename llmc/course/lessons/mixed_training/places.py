@@ -20,5 +20,7 @@ _KERNEL = {
 }
 GELU_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), PACKED)
 NORM_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), NORM)
-NORM_PROBLEMS |= {"requests": f"are eight numbers read at once, as uint4 and as two float4? {NORM}"}
+NORM_PROBLEMS |= {
+    "requests": f"x is read three times at most, w, b and out are read or written once, eight numbers at a time; {NORM}"
+}
 UPDATE_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), UPDATE)

@@ -101,7 +101,8 @@ def gelu_mistakes(x, got) -> dict:
     lost = whole & (np.arange(len(x)) % 2 == 1)  # (n,)   upper halves of words
     if lost.any() and not out[lost].any():
         words = (
-            "numbers of which every second one is 0: a word is its lower half, and its upper half shifted by 16 bits"
+            "numbers of which every second one is 0: is a word's upper half shifted down by 16 bits to a bf16? And "
+            "does its result come into the upper half of the new word?"
         )
         found[words] = out, PACKED
     first = whole & (np.arange(len(x)) % 2 == 0)  # (n,)   lower halves

@@ -64,7 +64,7 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
         "the reference without the factor: gradients count `factor` times": g,
         "the reference with gradients divided by factor: multiply": g / factor,
         "the reference with the factor applied twice": g * factor**2,
-        "a step with gradients of 0: read the gradient before you clear it": 0 * g,
+        "a step with gradients of 0: is each read before it is cleared, and widened?": 0 * g,
         "the reference with a gradient's bits taken for a number: widen them": (
             grads.view(np.uint16).astype(np.float64) * factor
         ),
@@ -108,7 +108,7 @@ def _with_a_factor(said) -> str:
 
 def rounded_master(master, params):
     """A sentence if master, float32 (n,), is params, bfloat16, after they were rounded; else None."""
-    if np.array_equal(master, widened(params).astype(np.float32)):
+    if np.isfinite(master).all() and np.array_equal(master, widened(params).astype(np.float32)):
         return "master equals the rounded weight that params hold: it must keep the number from before rounding"
     return None
 

@@ -26,7 +26,7 @@ SQUARES = (
 NEAR = 0.004  # of a number: how far bf16, with its 8 digits, may move it
 MANY = 400  # numbers of another call
 LARGER = 16.0  # times: the numbers of one more
-HINT = f"The goal is 3%: try several scales, and keep the best.\n{LOOK}"
+HINT = f"The goal is 3%: try several scales between amax / 448 and twice that, and keep the best.\n{LOOK}"
 
 
 @lru_cache
@@ -116,7 +116,7 @@ def _wrong_codes(codes, scale, x):
     if reason is None and (other := _scale_of(codes, x)) and (more is None or _scale_of(more[0], more[2])):
         return (
             f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
-            f"{scale:.6g}: both must come from the same try"
+            f"{scale:.6g}: return the one that x was divided by"
         )
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
@@ -245,8 +245,8 @@ def _known(y, scale) -> dict:
         "the codes are those of the next larger number, not of the nearest": np.where(y < 0, -lower, upper),
         "the codes are those of the next smaller number, not of the nearest": np.where(y < 0, -upper, lower),
         "the codes have subnormal numbers set to 0": np.where(size < E4M3.smallest_normal, 0, nearest),
-        "the codes are those of x · scale: divide x by the scale, by which the codes will be multiplied": decode(
-            codes_of(y * scale * scale), E4M3
+        "the codes are those of x · scale, and will be multiplied by the scale: divide x by it, or return 1 / scale": (
+            decode(codes_of(y * scale * scale), E4M3)
         ),
         "the codes are those of x itself: it was not divided by the scale": decode(codes_of(y * scale), E4M3),
         "the codes are the numbers changed to uint8, as astype does: view(np.uint8) reads their bits": decode(

@@ -212,8 +212,8 @@ def stochastic_mistakes(x, random) -> dict:
         "x cut off after 16 bits: nothing ever goes up": up(0),
         "x rounded to the nearest: random makes no difference": nearest(x),
         "x rounded up where random > lower: that is likely where lower is small, and must be rare there": up(r > lower),
-        "the reference with 65535 − random in place of random. That is as random, but the task says when to go up": up(
-            lower > r
+        "x rounded up where random < lower: as likely, but the task says up where lower + random is 65536 or more": up(
+            r < lower
         ),
         "x with random added to the upper 16 bits: it is added to those that are cut off": np.where(
             nan, right, keep + r & 0xFFFF

@@ -70,12 +70,15 @@ def _stays(function, scale, x) -> str | None:
 
 
 def _of_smaller_codes(function, scale, x) -> str | None:
-    """Do its codes end at the same number below the largest, for x and for other numbers?"""
+    """Do its codes end at the same number below the largest, or is its scale the same share of the largest number?"""
     rng = np.random.default_rng(0)
-    others = [rng.standard_normal(64).astype(np.float32) for _ in range(4)]
+    tensors = x, *(rng.standard_normal(64).astype(np.float32) for _ in range(4))
     with suppress(Exception):
-        codes = [np.asarray(outcome(function, each)[0], np.uint8) for each in (x, *others)]
-        ends = {float(np.nanmax(np.abs(decode(each, E4M3)))) for each in codes}
+        codes, scales = zip(*(outcome(function, each) for each in tensors))
+        times = [448 * float(found) / np.abs(each).max() for found, each in zip(scales, tensors)]
+        if np.ptp(times) < 1e-5 * times[0]:
+            return f"For other numbers, too, your scale is {times[0]:.3g} · amax / 448."
+        ends = {float(np.nanmax(np.abs(decode(np.asarray(each, np.uint8), E4M3)))) for each in codes}
         if len(ends) == 1 and (end := ends.pop()) < E4M3.largest:
             return f"Its codes end at {end:g}, here and for other numbers; the largest number of e4m3 is 448."
     return None

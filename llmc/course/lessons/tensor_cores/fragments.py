@@ -233,7 +233,7 @@ def turned_mistakes(a) -> dict:
         kept[:, :, lines, place(lines, groups)] = tiles[:, :, lines, groups]
         return whole(kept.reshape(*tiles.shape[:3], 64)).T.copy()
 
-    at = "call place again where you read: group g of a line is kept at place(line, g)"
+    at = "group g of a line is kept at place(line, g): ask for it with the line that you read"
     ways = {
         "groups read where others are kept": lambda line, group: group ^ line % 8,
         "groups read where others are kept, which a sum has moved": lambda line, group: (group + line) % 8,

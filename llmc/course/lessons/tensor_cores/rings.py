@@ -28,7 +28,7 @@ def _first_line_only(code) -> str:
     copied, read = re.search(r"copy\([^,;]+,\s*&?(x\b[^,;]*)", code), re.search(r"total =[^;]*\blines\[([^;\]]*)", code)
     if copied and "round" not in copied[1]:
         return "`round` belongs in x's address"
-    if read and "stage" not in read[1]:
+    if copied and read and not re.search("stage|round", read[1]):
         return "`stage` belongs in the address of the line that is read"
     return "is `round` missing in x's address, or `stage` in that of lines?"
 

@@ -81,8 +81,7 @@ def wrongly_taken(code) -> str | None:
     number, mine = int(square[at[0], at[1], at[2]]), divmod(int(taken[at]), GROUPS)
     wanted = int(line[at]), int(group[at])
     lines_right = bool((taken // GROUPS == line).all())
-    asked = "for which line and group is `place` asked?"
-    rest = f". In all calls the line of the tile is right, and only the place in it is not: {asked}" * lines_right
+    rest = ". In all calls the line of the tile is right, and only the place in it is not" * lines_right
     places = _places(code) if lines_right else None
     known = "" if places is None else f": place{wanted} is {places[wanted]}, and place{mine} is {places[mine]}"
     return (
