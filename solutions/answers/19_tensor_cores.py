@@ -989,3 +989,17 @@ def mma_with_four_neighbours_in_a(code):
         "pair(above + 8 * K + 8);",
         "pair(above + 8 * K + 2);",
     )
+
+
+@wrong("swizzle", says="(group g of a line is kept at place(line, g): ask for it with the line that you read)")
+def swizzle_that_asks_for_the_first_line(code):
+    return replaced(
+        code,
+        "tile[line][place(line, square % 8)]",
+        "tile[line][place(square / 8 * 8, square % 8)]",
+    )
+
+
+@wrong("ring_of_stages", says="expects bytes at used, but the copies are counted by there.")
+def ring_that_expects_at_used(code):
+    return replaced(code, "expect(&there[stage], BYTES)", "expect(&used[stage], BYTES)")

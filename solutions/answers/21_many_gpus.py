@@ -322,7 +322,7 @@ def zero1_with_reshaped_views(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: the all-gather is missing, or comes before the update")
+@wrong("zero1_step", says="that rank alone: the all-gather is missing, comes before the update, or")
 def zero1_without_all_gather(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -386,7 +386,7 @@ def zero1_in_the_order_of_a_ring(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: the all-gather is missing, or comes before the update")
+@wrong("zero1_step", says="that rank alone: the all-gather is missing, comes before the update, or")
 def zero1_that_gathers_before_the_update(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -1065,3 +1065,18 @@ def buckets_of_one_size_that_take_longest(pieces, cluster):
         if ms > least:
             best, least = counts, ms
     return best
+
+
+@wrong("global_clip", says="the gradient as it was, though the norm is above `most`")
+def clip_with_the_larger_of_two_factors(shard, most, ranks):
+    wide = shard.astype(np.float64)
+    norm = np.sqrt(ranks.all_reduce((wide * wide).sum()))
+    factor = max(1.0, most / norm) if norm > 0 else 1.0
+    shard *= factor
+    return norm
+
+
+@wrong("choose_buckets", says="is the piece counted at which a bucket ends and the next one begins?")
+def buckets_that_lose_a_piece_at_each_border(pieces, cluster):
+    first, *others = buckets_found_exactly(pieces, cluster)
+    return [first, *(count - 1 for count in others)]

@@ -338,7 +338,8 @@ def _what_was_counted(pieces, buckets, others) -> str:
             f"The list is {list(buckets)}, and in every case it rises to the number of pieces: those are the places "
             "where buckets end. Return how many pieces each one has.\n"
         )
-    if len(buckets) > 1 and len(set(buckets)) == 1 and len(pieces) // len(buckets) == buckets[0]:
+    alike = len(buckets) > 1 and len(set(buckets)) == 1 and others.always(lambda some, counts: len(set(counts)) == 1)
+    if alike and len(pieces) // len(buckets) == buckets[0]:
         return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too.\n"
     if others.always(lambda some, counts: sum(counts) == len(some) - 1):
         return "In every case the numbers add up to one piece less than there are.\n"

@@ -108,7 +108,8 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
             params,
             ZERO,
         ),
-        "the new part of each rank on that rank alone: the all-gather is missing, or comes before the update": (
+        "the new part of each rank on that rank alone: the all-gather is missing, comes before the update, or does not "
+        "write into params": (
             apart,
             ZERO,
         ),
@@ -251,7 +252,7 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     right = (before * factor).astype(np.float32)  # (k,)
     with np.errstate(all="ignore"):
         wrongs = {
-            f"the gradient as it was, though the norm is above `most`: {_how_it_stays()}": before,
+            f"the gradient as it was, though the norm is above `most`{_how_it_stays()}": before,
             "the gradient scaled by this rank's own norm: then each rank has another factor": (
                 before * min(1.0, most / own) if own else before
             ),
@@ -274,9 +275,9 @@ def explain_clipped(norm, shard, before, shards, most, rank):
 
 
 def _how_it_stays() -> str:
-    """Why the caller's shard is not scaled: another array has got its name, or nothing is written into it."""
+    """ ": …" if another array has got the name of the caller's shard; else ""."""
     line = given_away(evidence.learners_function(), 0)
-    return f"{line} and leaves the caller's array alone" if line else "write into it, as `shard *= …` does"
+    return f": {line} and leaves the caller's array alone" if line else ""
 
 
 def _decided_by_others(before, most, total) -> dict:

@@ -155,6 +155,9 @@ def _bytes(mine):
             f"The copy of line {copies[wrong].line} in round {wrong} is counted by {name}[{stage}], and the stage of "
             f"that round is {wrong % STAGES}."
         )
+    aside = next((note for note in expects if note.barrier[0] != THERE), None)
+    if aside:
+        yield f"Line {aside.line} expects bytes at {aside.barrier[0]}, but the copies are counted by {THERE}."
     for stage in range(STAGES):
         turns = _turns(stage)
         brought, announced = (sum(n.number for n in some if n.barrier[1] == stage) for some in (copies, expects))
