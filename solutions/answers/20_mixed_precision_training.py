@@ -1403,3 +1403,12 @@ def schedule_that_gives_up_the_fastest(net, limit):
             return schedule
         kept.remove(layer.name)
     return schedule_for(kept)
+
+
+@wrong("adamw_bf16", says="the weight's upper 16 bits with the random bits added to them: add before the shift.")
+def adamw_that_adds_behind_the_shift(code):
+    return replaced(
+        code,
+        "(__float_as_uint(p) + (random_bits(key, i) & 0xffff)) >> 16)",
+        "(__float_as_uint(p) >> 16) + (random_bits(key, i) & 0xffff))",
+    )

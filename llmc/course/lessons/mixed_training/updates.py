@@ -143,6 +143,7 @@ def compare_chance(params, exact, before, key, start):
         "the lower 16 of them before the shift, so that the carry decides": upper + (random & 1),
         "the weight's upper 16 bits, and 1 more where the random bits' bit 15 is 1, whatever the lower half is: "
         "add all 16 before the shift, so that the carry decides": upper + (random >> 15),
+        "the weight's upper 16 bits with the random bits added to them: add before the shift": upper + random & 0xFFFF,
         "rounded by the upper 16 of the random bits: the lower 16 are wanted": (
             (bits + (random_bits_of(key, places) >> 16)) >> 16
         ),
