@@ -16,7 +16,7 @@ _KERNEL = {
     "inactive-lane": SHUFFLE,
     "out-of-bounds": EDGE,
     "misaligned": PACKED,
-    "requests": f"is a whole uint4 read and written, eight numbers at once? {PACKED}",
+    "requests": f"x is read once and out is written once, a whole uint4 at a time; {PACKED}",
 }
 GELU_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), PACKED)
 NORM_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "rewrites", "barriers"), NORM)
