@@ -25,6 +25,7 @@ from llmc.course.checks.text import never_read
 from llmc.course.checks.unreached import single_turns
 from llmc.course.checks.whole_arrays import instead, without_advice
 from llmc.course.mutants.hidden import hiding
+from llmc.course.mutants.replay import arrays_in as every_array
 from llmc.course.mutants.solution import Solution
 from llmc.course.own_names import is_check_name, is_learners_name
 
@@ -32,6 +33,8 @@ NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an
 WRITTEN = re.compile(r"([A-Za-z_]\w*)\s*(?:\[.*\]\s*)?(?:[-+*/@%]|//|\*\*)?=(?!=)")  # what a line of code writes to
 TESTS = str(PACKAGE / "tests")
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by the learner
+WRITTEN_TO = "An input was written to. Inputs must stay as they are: compute into a new array."
+CALLERS = 8  # from a helper of the learner's up to the call that the check makes
 SET_UP = "hint"  # every set-up cell imports it
 
 
@@ -98,32 +101,65 @@ def _learners_line(check, error, frame, line):
     if "broadcast" in str(error) and "bincount(" in code and "minlength" not in code:
         lines.append("np.bincount makes as many numbers as its largest index + 1, or more with `minlength=`.")
     if "core dimension" in str(error):  # NumPy's words for matmul
-        lines.append(
-            "In a @ b, the last axis of a must be as long as the second-to-last of b: "
-            "is a transpose missing, or one too many?"
-        )
+        fits = _fits_transposed(code, {**frame.f_globals, **frame.f_locals})
+        transposed = ": is a transpose missing, or one too many?" if fits else "."
+        lines.append(f"In a @ b, the last axis of a must be as long as the second-to-last of b{transposed}")
     if "read-only" in str(error):
-        lines.append("An input was written to. Inputs must stay as they are: compute into a new array.")
-        lines += _views(code, frame)
-    if isinstance(error, NameError) and is_check_name(error.name):
+        lines += _locked(code, frame) or [WRITTEN_TO, *_views(code, frame)]
+    if isinstance(error, UnboundLocalError):
+        name = re.search("'(.+?)'", str(error))
+        lines += [f"No line that ran before this one gave `{name[1]}` a value inside of your function."] * bool(name)
+    elif isinstance(error, NameError) and is_check_name(error.name):
         lines.append(f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments.")
-    elif isinstance(error, NameError) and error.name in sys.stdlib_module_names:
+    elif isinstance(error, NameError) and error.name in sys.stdlib_module_names and f"{error.name}." in code:
         lines.append(f"Is `import {error.name}` missing in your cell?")
     elif isinstance(error, NameError):
         lines.append(f"If a cell above defines `{error.name}`, run that cell first.")
     return lines
 
 
+def _fits_transposed(code, variables) -> bool:
+    """Would a product `a @ b` in that line, of arrays that have names, fit with one of the two transposed?"""
+    with suppress(Exception):
+        for node in ast.walk(ast.parse(textwrap.dedent(code))):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                parts = [compile(ast.Expression(part), "<part>", "eval") for part in (node.left, node.right)]
+                calls = any(isinstance(each, ast.Call) for each in ast.walk(node))
+                a, b = (np.shape(eval(part, {}, dict(variables))) for part in parts) if not calls else ((), ())
+                if min(len(a), len(b)) > 1 and a[-1] != b[-2]:
+                    return a[-1] == b[-1] or a[-2] == b[-2]
+    return False
+
+
+def _locked(code, frame) -> list[str]:
+    """A sentence if what that line writes to is read-only, and no argument: a broadcast view of another array, say."""
+    name, array = _written_in(code, frame)
+    if not isinstance(array, np.ndarray) or array.flags.writeable:
+        return []
+    for _ in range(CALLERS):  # the arguments of all that called it, too
+        names = frame.f_code.co_varnames[: frame.f_code.co_argcount] if frame else ()
+        if any(_shares(array, given) for given in every_array([frame.f_locals.get(each) for each in names])):
+            return []
+        frame = frame and frame.f_back
+    return [f"`{name}` is not an input, but a view that cannot be written to: `.copy()`, or np.zeros, makes an array."]
+
+
+def _written_in(code, frame) -> tuple:
+    """(name, array) that a line writes to."""
+    name = WRITTEN.match(code)
+    return (name[1], frame.f_locals.get(name[1])) if name else ("", None)
+
+
 def _views(code, frame) -> list[str]:
     """A sentence if what that line writes to has a name of its own, but is the memory of an argument."""
-    name = WRITTEN.match(code)
+    name, array = _written_in(code, frame)
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    array = frame.f_locals.get(name[1]) if name and name[1] not in names else None
+    array = None if name in names else array
     given = [each for each in names if _shares(array, frame.f_locals.get(each))]
     if len(given) != 1:
         return []
     what = "another name" if array is frame.f_locals[given[0]] else "a view"
-    return [f"`{name[1]}` is no array of its own, but {what} of `{given[0]}`: `.copy()`, or np.empty, makes a new one."]
+    return [f"`{name}` is no array of its own, but {what} of `{given[0]}`: `.copy()`, or np.empty, makes a new one."]
 
 
 def _shares(array, other) -> bool:
