@@ -1064,3 +1064,19 @@ def backward_without_the_last_of_unique(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, C), dout.dtype)
     dwpe[:T] = dout.sum(axis=0)
     return dwte, dwpe
+@wrong("one_hot", says="`O` is not an input, but a view that cannot be written to")
+def one_hot_into_a_broadcast_view(tokens, V, dtype=np.float32):
+    B, T = tokens.shape
+    O = np.broadcast_to(np.zeros(V, dtype), (B, T, V))
+    for b in range(B):
+        for t in range(T):
+            O[b, t, tokens[b, t]] = 1
+    return O
+
+
+@wrong("encoder_forward", says="expected float32. `np.array(rows, dtype=np.float64)` makes a float64 array.")
+def forward_as_an_array_of_float64(tokens, wte, wpe):
+    rows = []
+    for sentence in tokens:
+        rows.append([wte[token] + wpe[t] for t, token in enumerate(sentence)])
+    return np.array(rows, dtype=np.float64)

@@ -257,7 +257,7 @@ def loss_with_flat_rows(logits, targets):
     return (lse - z[np.arange(B * T), targets.reshape(-1)]).reshape(B, T), lse.reshape(B, T)
 
 
-@wrong("cross_entropy_forward", says="It is one number: was a mean or a sum taken over all axes?")
+@wrong("cross_entropy_forward", says="It is one number, the mean of all that is expected.")
 def cross_entropy_mean(logits, targets):
     top = logits.max(axis=-1)
     lse = top + np.log(np.exp(logits - top[..., None]).sum(axis=-1))

@@ -133,8 +133,7 @@ def scattered(case: Case):
     got, expected = np.sort(case.got, axis=None), np.sort(case.expected, axis=None)
     moved = np.abs(case.got - case.expected).max() > 1e3 * np.abs(got - expected).max()  # else they are only inexact
     if 6 <= got.size <= MANY and _distinct(expected) and moved and np.allclose(got, expected, rtol=1e-6, atol=0):
-        said = f"{case.what} has the right numbers in the wrong places"
-        return f"{said}: look at reshape and transpose" if names("reshape", "transpose", "swapaxes", ".T") else said
+        return f"{case.what} has the right numbers in the wrong places"
     return None
 
 

@@ -36,7 +36,7 @@ def test_right_passes():
     [
         (None, "dx is None"),
         ([1, 2], "should be a NumPy array, but is a list of 2"),
-        (A[..., None], "left over from keepdims=True"),
+        (A[..., None], "The last axis has length 1 and is too much: take [..., 0]."),
         (A.T, "transposed"),
         (A[None] * np.ones((2, 1, 1)), "for each index of axis 0: take the mean over it."),
         (A[None] * [[[3.0]], [[-2.0]]], "for each index of axis 0: sum over it."),
