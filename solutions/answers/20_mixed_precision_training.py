@@ -1302,7 +1302,7 @@ def schedule_without_layers_that_need_nothing(net, limit):
     return [("make", layer.name) for layer in net] + [("backward", layer.name) for layer in net[::-1] if layer.needs]
 
 
-@wrong("gelu_bf16", says="as these are numbers of 16 bits, a sign or a bit in the wrong place")
+@wrong("gelu_bf16", says="in the upper halves of words: is a sign or a bit in the wrong place?")
 def gelu_of_signed_halves(code):
     return replaced(
         code,

@@ -22,7 +22,7 @@ from llmc.course.checks.heatmap import picture
 from llmc.course.checks.kinds import same_kind
 from llmc.course.checks.known_mistakes import as_known, known_mistake
 from llmc.course.checks.narrow import narrowed
-from llmc.course.checks.nonfinite import USUAL, why_not_finite
+from llmc.course.checks.nonfinite import why_not_finite
 from llmc.course.checks.period import AGAIN, at_multiples, said_of_overlap, said_of_slices
 from llmc.course.checks.ranges import beyond
 from llmc.course.checks.signatures import (
@@ -169,19 +169,20 @@ def _not_finite(case, got, start, sentence, new) -> list[str]:
     if sentence:
         return [stopped(sentence), stopped(count)]
     why = why_not_finite(got, bad)
-    searched = why == USUAL and not new and evidence.of_arrays()
+    one_infinity = np.isinf(got[bad]).all() and len(np.unique(got[bad])) == 1
+    searched = not (why or one_infinity or new) and evidence.of_arrays()
     found = causes.found(got, case.expected, start) if searched else None
     if found and found.yours and not found.ours:
         return [stopped(count), cured(case.name, found)]
     origin = causes.why_nan(got, at)
     alike = [f"Our solution gives the same {found.ours}."] if found and found.ours and not found.yours else []
     if origin or alike:
-        shown = bool(origin) and "exp" in origin and why != USUAL and not new  # the pattern of NaN does not deceive
+        shown = bool(origin) and "exp" in origin and why and not new  # the pattern of NaN does not deceive
         first = f"{count}: {why}" if shown else count
         by_chance = origin and alike and not found.ours.startswith("without") and _right_but_for_nan(case)
         alike = [] if by_chance else alike
         return [stopped(first), *(_said_new(_not_asked(new)) if origin else []), *filter(None, [origin]), *alike]
-    return [stopped(count), *_said_new(new)] if new else [stopped(f"{count}: {why}")]
+    return [stopped(count), *_said_new(new)] if new or not why else [stopped(f"{count}: {why}")]
 
 
 def _right_but_for_nan(case) -> bool:

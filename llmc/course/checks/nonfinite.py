@@ -8,23 +8,19 @@ from llmc.course.checks.contrast import outcome
 from llmc.course.checks.overwritten import outputs_with_locked
 from llmc.course.mutants.replay import Replay, arrays_in
 
-USUAL = "look for 0/0, 0 times infinity, a root or logarithm of a negative number, or memory never written"
-MANY = 8  # different numbers: fewer may all be short by chance
+MANY = 8  # different numbers, or places: fewer may be alike by chance
 LARGEST = {"float16": 11, "float32": 88, "float64": 709}  # e to a larger power is inf
 
 
-def why_not_finite(got, bad) -> str:
-    """What to look for. got: the learner's array in its own dtype; bad: where it should be finite and is not."""
-    dtype = got.dtype.name if got.dtype.name in LARGEST else "float64"
-    limit = f"exp of more than {LARGEST[dtype]} is inf in {dtype}"
+def why_not_finite(got, bad) -> str | None:
+    """What their pattern shows, or None. got: the learner's array, in its own dtype; bad: where it should be finite."""
     if overflowed_softmax(got, bad) and _finite_when_small():
+        dtype = got.dtype.name if got.dtype.name in LARGEST else "float64"
+        limit = f"exp of more than {LARGEST[dtype]} is inf in {dtype}"
         return f"{limit}, inf/inf is NaN, and the rest of the row became 0: subtract each row's maximum before exp"
-    if (got[bad] == np.inf).all():
-        return f"{limit}, and so is 1/0, or -log(0) of a probability that was rounded to 0; was inf itself written?"
-    if (got[bad] == -np.inf).all():
-        return "log(0) is -inf, of a probability that was rounded to 0, say; or was -inf itself written, as in a mask?"
-    bits = ", or, as these are numbers of 16 bits, a sign or a bit in the wrong place"
-    return USUAL + bits * _in_16_bits(got)
+    if _in_16_bits(got) and len(at := np.flatnonzero(bad)) >= MANY and (at % 2 == 1).all():
+        return "all of them at odd places, in the upper halves of words: is a sign or a bit in the wrong place?"
+    return None
 
 
 def _in_16_bits(got) -> bool:

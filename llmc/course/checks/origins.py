@@ -13,8 +13,11 @@ import numpy as np
 
 from llmc.course.mutants.traced import Trace
 
-ALL = "inf / inf, 0 · inf or inf - inf"
-LOGARITHM = re.compile(r"(np\.|math\.)?log\w*\(")
+LOGARITHM, ROOT = re.compile(r"(np\.|math\.)?log\w*\("), re.compile(r"(np\.|math\.)?sqrt\(")
+GROWS = re.compile(r"(np\.|math\.)?(exp|exp2|expm1|sinh|cosh|square|sum|dot|matmul|einsum)\(")
+UNWRITTEN = re.compile(r"np\.empty")
+OPERATIONS = {ast.Div: "inf / inf", ast.Mult: "0 · inf", ast.Sub: "inf - inf", ast.Add: "inf - inf"}
+NAMES_TYPE = re.compile(r"dtype|float|double|…")
 MAKERS = ("zeros", "ones", "empty", "full", "arange", "linspace", "eye", "array")
 MOVES = re.compile(r"@|einsum|dot\(|matmul|\.T\b|transpose|axes|reshape|ravel|flatten")  # numbers to other places
 
@@ -53,18 +56,18 @@ class _Looked:
             return None
         made, finite = self.path[-1], "though what goes into it is finite"
         if not self.of_nan:
-            how = "a logarithm of 0" if LOGARITHM.match(_bare(made)) else "it overflows, or divides by 0"
-            return f"`{_bare(made)}` is infinite{there}, {finite}: {how}."
+            return f"`{_bare(made)}` is infinite{there}, {finite}{_why_infinite(made)}."
         infinite = next((part for part in made.made_of if self._infinite(part)), None)
         if infinite is None:
-            why = "0 / 0" if _is_division(_bare(made)) else "0 / 0, or a root or logarithm of a negative"
-            return f"`{_bare(made)}` is NaN{there}, {finite}: {why}?"
+            if UNWRITTEN.match(_bare(made)):
+                return None  # other lines may have written all of it
+            return f"`{_bare(made)}` is NaN{there}, {finite}{_why_nan(made)}."
         before = self.trace.path(infinite, self._infinite)
         source, self.path = before[-1], self.path + before
         if not _says_something(source) or any(map(self._infinite, source.made_of)):
-            return f"`{_bare(made)}` makes NaN of an infinity{there}: {_of_infinity(made)}."
+            return f"`{_bare(made)}` makes NaN of an infinity{there}{_of_infinity(made)}."
         becomes = f"`{_bare(source)}` becomes infinite{there}"
-        return f"{becomes}, and `{_bare(made)}` makes NaN of that: {_of_infinity(made)}."
+        return f"{becomes}, and `{_bare(made)}` makes NaN of that{_of_infinity(made)}."
 
     def is_local(self) -> bool:
         """Are all values on the way arrays of which only a part was looked at, and did no step move numbers?"""
@@ -102,17 +105,43 @@ def why_wide(answer, replay, k) -> str | None:
         cure = "math.sqrt or float(…) gives a Python number, which does not"
         return f"`{_bare(made)}` becomes float64: {named} is a NumPy float64, which widens float32 arrays; {cure}."
     if made.kind is ast.Call and any(f"{maker}(" in _bare(made) for maker in MAKERS):
-        return f"`{_bare(made)}` makes a float64 array: dtype= is missing."
+        return f"`{_bare(made)}` makes a float64 array{': dtype= is missing' * (not NAMES_TYPE.search(made.text))}."
     return f"The first float64 array in your function is `{_bare(made)}`."
 
 
 def _of_infinity(step) -> str:
-    """What makes NaN of an infinity in an expression."""
-    try:
-        operation = type(getattr(ast.parse(_bare(step)).body[0].value, "op", None))
-    except (SyntaxError, AttributeError):  # too long to be quoted as a whole
-        operation = None
-    return {ast.Div: "inf / inf", ast.Mult: "0 · inf", ast.Sub: "inf - inf", ast.Add: "inf - inf"}.get(operation, ALL)
+    """ ": inf / inf", what makes NaN of an infinity in an expression; "" of others."""
+    how = OPERATIONS.get(_operation(step))
+    return f": {how}" if how else ""
+
+
+def _why_infinite(step) -> str:
+    """ ": it overflows", why an expression of finite numbers is infinite; "" where its kind does not say."""
+    if LOGARITHM.match(_bare(step)):
+        return ": a logarithm of 0"
+    operation = _operation(step)
+    if operation is ast.Div and len(step.made_of) > 1:
+        with suppress(Exception):
+            return ": it divides by 0" if np.any(np.equal(step.made_of[1].value, 0)) else ": it overflows"
+    return ": it overflows" if operation in OPERATIONS or GROWS.match(_bare(step)) else ""
+
+
+def _why_nan(step) -> str:
+    """ ": 0 / 0", why an expression of finite numbers is NaN; "" where its kind does not say."""
+    for kind, words in ((LOGARITHM, "the logarithm of a negative number"), (ROOT, "the root of a negative number")):
+        if kind.match(_bare(step)):
+            return f": {words}"
+    operation = _operation(step)
+    power = ": a power of a negative number that is not whole" if operation is ast.Pow else ""
+    return ": 0 / 0" if operation is ast.Div else power
+
+
+def _operation(step) -> type | None:
+    """ast.Div of `a / b` and `a /= b`; None of what is no operation, or too long to be quoted as a whole."""
+    with suppress(SyntaxError):
+        line = ast.parse(_bare(step)).body[0]
+        return type(getattr(line if isinstance(line, ast.AugAssign) else line.value, "op", None))
+    return None
 
 
 def _last(trace, output, has):
@@ -126,13 +155,6 @@ def _last(trace, output, has):
 def _says_something(step) -> bool:
     """Is it more than a name, or a number that stands in the source?"""
     return step.kind not in (ast.Name, ast.Constant, ast.Tuple, ast.Attribute)
-
-
-def _is_division(text) -> bool:
-    with suppress(SyntaxError):
-        node = ast.parse(text, mode="eval").body
-        return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-    return False
 
 
 def _bare(step) -> str:
