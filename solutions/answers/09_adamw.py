@@ -1496,3 +1496,17 @@ def groups_sort_what_is_left(shapes):
             decayed.append(name)
     plain = sorted(set(shapes) - set(decayed))
     return decayed, plain
+@wrong("clip_by_global_norm", says="take the sum.\nYour function passes this whole check without the division by `count`")
+def clip_of_the_mean_square_counted_one_by_one(grads, max_norm):
+    total, count = 0.0, 0
+    for g in grads:
+        for value in g.flat:
+            total += float(value) ** 2
+            count += 1
+    norm = (total / count) ** 0.5
+    if norm <= max_norm:
+        return norm
+    shrink = max_norm / (norm + 1e-6)
+    for g in grads:
+        g[...] = g * shrink
+    return norm

@@ -41,6 +41,7 @@ READ_ONLY = "is read-only"  # of an input: nothing mends that but another array 
 NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 # An error in the first line, and the changes that only hide it: NumPy's numbers divide by 0 without a word.
 HIDING = {READ_ONLY: NO_COPY, "ZeroDivisionError": re.compile(r"with `np\.")}
+STOPS = re.compile(r"with = in place of [-+*]= in `\w+ [-+*]= [\d.]+`")  # a counter that does not count any more
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
 FOR_A_NAME = re.compile(r"with `\w+` in place of `(\w+)`")
 GUARD = re.compile(r"without the term `[\d.]+(?:e-?\d+)?` in `.*/ ?(?:np\.sqrt)?\(")  # where it keeps 0 / 0 away
@@ -53,9 +54,10 @@ RIGHT_WITH = " the count is right: "  # in one that has tried what mends it
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines?\b).* in the other order"  # of two arguments, say
+BEHIND = r"with the line `.*` behind the line `"  # which so does not see it yet
 # of an order that leaves another array wrong: it may not be the one that is meant
 ORDER = re.compile(r"with the lines? .*in the other order")
-NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}")
+NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}|{BEHIND}")
 # Beside a first line that says what to do, these pass by accident: an option turned over, a piece left out everywhere,
 # a name for another one everywhere.
 ODDLY = re.compile(
@@ -72,7 +74,8 @@ SHOWN = 20  # characters by which a change is recognised before its line is look
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in ")
 PASSES = "our function passes "  # all of the check, or all that comes before its speed is measured
 WHOLE = "this whole check"
-ELSE_RIGHT = "The mistake is in "  # and all else is right: what two changes that meet tell, less than one that mends
+# what two changes that meet tell, less than one that mends; behind it, what our names stand for
+ELSE_RIGHT, PLACES, OURS_ARE = "The mistake is in ", ": compare these two places.", "In our solution "
 OURS = re.compile(r"(?P<array>✗ .+?) has the values that our solution gives (?P<words>.+)\.$", re.MULTILINE)
 PLACE, QUOTED, NAME = re.compile(r",? in (?:the line )?`"), re.compile(r"`([^`]+)`"), re.compile(r"[A-Za-z_]\w*")
 ONE_ARRAY = re.compile(
@@ -125,7 +128,7 @@ def with_remedy(check, cell, message, named=False) -> str:
         if kept is False or told_twice or makes_up or kept is None and said and _unsure(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
-        others = [line for line in others if not (found and PASSES in found and line.startswith(ELSE_RIGHT))]
+        others = _without_meetings(others) if found and PASSES in found else others
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
     return message
 
@@ -146,8 +149,15 @@ def _without_coincidence(message, found, given) -> str:
     if PASSES not in found or not named or not theirs or not named <= given or named & theirs:
         return message
     first, *others = message.splitlines()
-    kept = [line for line in others if not line.startswith("In our solution ")]
+    kept = [line for line in others if not line.startswith(OURS_ARE)]
     return "\n".join([f"{ours['array']} has wrong values.", *kept])
+
+
+def _without_meetings(lines) -> list[str]:
+    """The lines without those on a change of the learner's function and one of ours that give the same."""
+    if any(line.endswith(PLACES) for line in lines):
+        lines = [line for line in lines if not line.endswith(PLACES) and not line.startswith(OURS_ARE)]
+    return [line for line in lines if not line.startswith(ELSE_RIGHT)]
 
 
 def _what(words) -> str:
@@ -238,7 +248,8 @@ class _Search:
             for words in changes:
                 if time.thread_time() > end:
                     break
-                if useless.match(words) or known and known.match(words) or told and ODDLY.match(words):
+                useless_here = useless.match(words) or STOPS.match(words) or told and ODDLY.match(words)
+                if useless_here or known and known.match(words):
                     continue
                 if alone and (name := FOR_A_NAME.match(words)) and name[1] in computed:
                     continue  # what that name holds is wrong, and another one is as large by chance
