@@ -168,8 +168,7 @@ def _said_of_input(name, k, word) -> str:
     if k == -1:
         return f"That is `{name}` with a minus: `{name}` is not added, or once too rarely."
     again = "once more" if k == 1 else f"{k} times more" if k > 0 else f"{-k} times too rarely"
-    often = f"it is added {again}{' than it should' * (k > 0)}, in every turn of a loop perhaps"
-    return f"That is {f'{k} · ' * (k != 1)}`{name}`: {often}."
+    return f"That is {f'{k} · ' * (k != 1)}`{name}`: it is added {again}{' than it should' * (k > 0)}."
 
 
 def _same_for_lanes(values, wrong, word) -> bool:

@@ -97,7 +97,7 @@ def left_of_before(name, got) -> str | None:
     argument = name_of(got, check.function, last) or name
     held = f"with NaN in {argument} before the call, {count} of its {got.size} entries are NaN after it"
     still = "what it held before is still in it, times 0 perhaps, and 0 · NaN is NaN"
-    return f"{held}: {still}. Overwrite it, with `{argument}[...] = …`, before you add to it"
+    return f"{held}: {still}. Overwrite it, with `{argument}[...] = …`"
 
 
 def counted_in(name, got, target) -> str | None:
