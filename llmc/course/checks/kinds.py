@@ -103,8 +103,10 @@ def _missing(got, expected, axes) -> str:
 
 def _alike(large, small, method, *arguments) -> bool:
     """Is large.method(*arguments) small, but for rounding?"""
-    numbers = large.size and all(array.dtype.kind in "fiu" for array in (large, small))
-    return bool(numbers) and same(getattr(large, method)(*arguments), small)
+    if not large.size or any(array.dtype.kind not in "fiu" for array in (large, small)):
+        return False
+    made = getattr(large, method)(*arguments)
+    return np.shape(made) == small.shape and same(made, small)
 
 
 def _other_order(got, expected) -> str:
