@@ -42,11 +42,11 @@ def written_to_a_copy(function, trace=None, name=None) -> str | None:
         copy = _copy_in(target.value, arrays, values) if isinstance(target, ast.Subscript) else None
         whole, made = named.get(root_name(target), (None, None))
         root = root_name(whole)
-        if copy is None and made is not None and _is_lost(tree, line, root_name(target), root, root == unwritten):
+        if copy is None and made is not None and _is_lost(tree, line, root_name(target), root):
             copy = made
         if copy is not None:
             return f"{quoted(line)} writes into a copy, which is lost: {quoted(copy)} makes a new array."
-        if made is not None and name and root_name(whole) == name:  # what else it may be good for
+        if made is not None and name and root == unwritten:  # what else it may be good for
             return f"{quoted(line)} does not write to {name}: {quoted(made)} makes a new array."
     return None
 
@@ -89,15 +89,14 @@ def _inner(node):
     return node.args[0] if given else getattr(node.func, "value", node.func)
 
 
-def _is_lost(tree, line, name, root, alone) -> bool:
-    """Does nothing that is written to `root`, or returned, come from what that line writes into the array `name`?
-
-    alone: what comes from it may be in other arguments, if `root` should have been written, and was not.
-    """
+def _is_lost(tree, line, name, root) -> bool:
+    """Does nothing that is returned, or written to `root` or an argument, come from what it writes into `name`?"""
     reached, before, later = {name}, set(), _later(tree, line)
     while before != reached:
         before = set(reached)
         for line in later:
+            if isinstance(line, ast.For) and _names_in(line.iter) & reached:
+                reached |= _names_in(line.target)
             if isinstance(line, (ast.Assign, ast.AugAssign)) and _names_in(line.value) & reached:
                 reached |= {
                     root_name(part)
@@ -105,11 +104,10 @@ def _is_lost(tree, line, name, root, alone) -> bool:
                     for part in getattr(t, "elts", [t])
                 }
     calls = [_given_to(line.value) for line in later if isinstance(line, ast.Expr)]
-    returned = set().union(*(_names_in(node) for node in later if isinstance(node, ast.Return)))
+    returned = set().union(*(_names_in(node) for node in later if isinstance(node, ast.Return | ast.Yield)))
     read = any(names & reached and names - reached for names in calls)  # by a function that may write to the others
     given = [arg.arg for node in ast.walk(tree) if isinstance(node, ast.arguments) for arg in node.args]
-    arguments = set() if alone else set(given)
-    return not (root in reached or returned & reached or read or arguments & reached)
+    return not (root in reached or returned & reached or read or {*given} & reached)
 
 
 def _later(tree, line) -> list:
