@@ -906,3 +906,10 @@ def loss_whose_total_begins_nowhere(logits, targets):
         log_total = np.log(np.exp(shifted).sum())
         total += log_total - shifted[target]  # noqa: F821
     return total / len(targets)
+
+
+@wrong("next_token_loss", says="shapes (3,5) (3,5,1)\n    in next_token_loss")
+def loss_with_a_maximum_that_kept_its_axis(logits, targets):
+    m = logits.max(axis=-1, keepdims=True)
+    lse = np.log(np.exp(logits - m).sum(axis=-1)) + m
+    return np.mean(lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0])

@@ -76,7 +76,7 @@ def test_each_wrong_entry_means_all_of_them():
 
 def test_shapes_with_their_axes_in_another_order():
     assert "Its axes 0 and 1 are exchanged: `.swapaxes(0, 1)` is missing" in message(A.swapaxes(0, 1), A)
-    assert "or by (n, 1) next to (n,)?" in message(np.zeros((5, 5)), np.ones(5))
+    assert "Every position was paired with every other." in message(np.zeros((5, 5)), np.ones(5))
 
 
 def by_one_bracket_too_many(flat, tokens):
