@@ -1080,3 +1080,15 @@ def forward_as_an_array_of_float64(tokens, wte, wpe):
     for sentence in tokens:
         rows.append([wte[token] + wpe[t] for t, token in enumerate(sentence)])
     return np.array(rows, dtype=np.float64)
+
+
+@wrong("encoder_backward", says="dwpe has wrong values.\ndwpe[2, ")
+def backward_of_positions_from_the_running_sums(dout, tokens, V, maxT):
+    B, T, C = dout.shape
+    dwte = np.zeros((V, C), dout.dtype)
+    dwpe = np.zeros((maxT, C), dout.dtype)
+    for b in range(B):
+        for t, token in enumerate(tokens[b]):
+            dwte[token] += dout[b, t]
+            dwpe[t] = dwte[token]
+    return dwte, dwpe

@@ -31,13 +31,9 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
         ours = "the same term, but in another place, or with other numbers in it" if same else there
         return [*first, f"The mistake is in {where}: all else is right. Our solution has {ours}.", *causes.remarks()]
     if found.ours and found.yours:
-        meets = f"{found.yours}, your function gives what our solution gives {found.ours}"
-        if found.yours.startswith("without") and found.ours.startswith("without"):  # then the rest is the same
-            theirs = found.yours.removeprefix("without ")
-            where = f"The mistake is in {theirs}{_in_its_place(theirs)}, and all else is right"
-            ours = f"without it, your function gives what our solution gives {found.ours}"
-            return [*first, f"{where}: {ours}."]
-        return [*first, f"{meets[0].upper()}{meets[1:]}: compare these two places.", *causes.glossary(found.ours)]
+        theirs = found.yours.removeprefix("without ")
+        where = f"The mistake is in {theirs}{_in_its_place(theirs)}, and all else is right"
+        return [*first, f"{where}: without it, your function gives what our solution gives {found.ours}."]
     if found.yours:
         return [*first, cured(name, found)]
     if found.partly:
@@ -87,6 +83,12 @@ def _written_by(words, got) -> list[str]:
 def cured(name, found) -> str:
     """The sentence for a change of the learner's function that makes an array right."""
     return f"Your function gives the right {name.removeprefix('the ')} {found.yours}."
+
+
+def only_meet(found) -> bool:
+    """Are they two changes that give the same, not just without a piece of either? Both places may be right then."""
+    both = found.ours and found.yours
+    return bool(both) and not all(words.startswith("without") for words in (found.ours, found.yours))
 
 
 def _both_lack_a_piece(found) -> bool:

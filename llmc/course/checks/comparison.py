@@ -14,7 +14,7 @@ import numpy as np
 from llmc.course.checks import causes, evidence, second_draw, text, written
 from llmc.course.checks.arrangement import one_for_all
 from llmc.course.checks.beside import digits_apart
-from llmc.course.checks.changes import cured, explained_by
+from llmc.course.checks.changes import cured, explained_by, only_meet
 from llmc.course.checks.curve import COARSE, ENDS
 from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.checks.first_wrong import first_wrong
@@ -247,6 +247,7 @@ def _diagnosis(case, got, expected, start, summed, new) -> list[str]:
     piece = inexact() if found and found.ours and found.yours else []  # of which the two changes show only the place
     if any(words in line for line in piece for words in (COARSE, ENDS)):
         return [f"{case.name} has wrong values.", *piece]
+    found = None if found and only_meet(found) else found
     if found:
         only_a_place = found.ours and found.yours and expected.ndim
         shown = causes.influenced(case.name, got, expected, start, _is_wrong(case)) if only_a_place else []

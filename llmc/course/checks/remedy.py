@@ -58,7 +58,7 @@ RIGHT_WITH = " the count is right: "  # in one that has tried what mends it
 PLAIN = r"without (?!the term)|from |with (?:the lines? |[-+*/]?= in place of|0 in place of `-1`)"
 ELSEWHERE = r"with `?(?:max|min|int)\(|with `.*` (?:times|divided by|plus|minus|exchanged)"
 EXCHANGED = r"with (?!the lines?\b).* in the other order"  # of two arguments, say
-BEHIND = r"with the line `.*` behind the line `"  # which so does not see it yet
+BEHIND = r"with the line `\w+\[[^`]*\] = [^`]*` behind the line `"  # which so does not see it yet
 # of an order that leaves another array wrong: it may not be the one that is meant
 ORDER = re.compile(r"with the lines? .*in the other order")
 NAMED, KNOWN = re.compile(f"(?!{PLAIN})"), re.compile(f"{ELSEWHERE}|{EXCHANGED}|{BEHIND}")
@@ -78,8 +78,7 @@ SHOWN = 20  # characters by which a change is recognised before its line is look
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in ")
 PASSES = "our function passes "  # all of the check, or all that comes before its speed is measured
 WHOLE = "this whole check"
-# what two changes that meet tell, less than one that mends; behind it, what our names stand for
-ELSE_RIGHT, PLACES, OURS_ARE = "The mistake is in ", ": compare these two places.", "In our solution "
+ELSE_RIGHT = "The mistake is in "  # and all else is right: what two changes that meet tell, less than one that mends
 OURS = re.compile(r"(?P<array>✗ .+?) has the values that our solution gives (?P<words>.+)\.$", re.MULTILINE)
 PLACE, QUOTED, NAME = re.compile(r",? in (?:the line )?`"), re.compile(r"`([^`]+)`"), re.compile(r"[A-Za-z_]\w*")
 ONE_ARRAY = re.compile(
@@ -132,7 +131,7 @@ def with_remedy(check, cell, message, named=False) -> str:
         if kept is False or told_twice or makes_up or kept is None and said and _unsure(said["words"]):
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
-        others = _without_meetings(others) if found and PASSES in found else others
+        others = [line for line in others if not (found and PASSES in found and line.startswith(ELSE_RIGHT))]
         return "\n".join([first, f"{found}.", *others] if found else [first, *others])
     return message
 
@@ -153,15 +152,8 @@ def _without_coincidence(message, found, given) -> str:
     if PASSES not in found or not named or not theirs or not named <= given or named & theirs:
         return message
     first, *others = message.splitlines()
-    kept = [line for line in others if not line.startswith(OURS_ARE)]
+    kept = [line for line in others if not line.startswith("In our solution ")]
     return "\n".join([f"{ours['array']} has wrong values.", *kept])
-
-
-def _without_meetings(lines) -> list[str]:
-    """The lines without those on a change of the learner's function and one of ours that give the same."""
-    if any(line.endswith(PLACES) for line in lines):
-        lines = [line for line in lines if not line.endswith(PLACES) and not line.startswith(OURS_ARE)]
-    return [line for line in lines if not line.startswith(ELSE_RIGHT)]
 
 
 def _what(words) -> str:
