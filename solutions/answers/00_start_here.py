@@ -908,7 +908,7 @@ def loss_whose_total_begins_nowhere(logits, targets):
     return total / len(targets)
 
 
-@wrong("next_token_loss", says="shapes (3,5) (3,5,1)\n    in next_token_loss")
+@wrong("next_token_loss", says="shapes (3,5) (3,5,1)\n    in loss_with_a")
 def loss_with_a_maximum_that_kept_its_axis(logits, targets):
     m = logits.max(axis=-1, keepdims=True)
     lse = np.log(np.exp(logits - m).sum(axis=-1)) + m
