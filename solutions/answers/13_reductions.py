@@ -395,7 +395,7 @@ def warp_whose_lanes_all_do_all(code):
     return replaced(code, "for (int c = lane; c < C; c += 32) total", "for (int c = 0; c < C; c++) total")
 
 
-@wrong("warp_softmax", says="is what is subtracted before exp the largest of some numbers only?")
+@wrong("warp_softmax", says="is what is subtracted before exp the largest of them all?")
 def warp_with_the_maximum_of_the_first_32(code):
     return replaced(
         code, "for (int c = lane; c < C; c += 32) top = fmaxf(top, x[c]);", "if (lane < C) top = fmaxf(top, x[lane]);"

@@ -259,10 +259,19 @@ class kernel_check(check):
         if error := self._only_once():
             raise error
         for what, limit in limits.items():
-            message = demands.demand_text(self.report, what, limit, self.where)
+            message = demands.demand_text(self.report, what, limit, self.where, self._report_of_ours)
             if message:
                 mend = self._mended(0, True)  # a bound, say, that sends some of the work another way
                 raise demands.Wasteful(words.with_sentences(message, [mend] if mend else []))
+
+    def _report_of_ours(self):
+        """Of our solution in the last launch; None where nobody waits for what it shows."""
+        with suppress(Exception):
+            replay = self._evidence.replays[-1]
+            if is_explaining() and replay.report is self._report:
+                grid, block, *given = copy.deepcopy(replay.arguments)
+                return ours.launched(self.name, self._launches[-1].kernel, (grid, block), given, self._how)
+        return None
 
     def _only_once(self):
         """The error of a kernel whose second launch gives something else; None for others."""

@@ -47,14 +47,14 @@ class Wasteful(WrongAnswer):
     """The kernel is right, but it does more work than the task allows, or is right only once."""
 
 
-def demand_text(report, what, limit, where) -> str | None:
-    """None if the report is within the limit, else the message."""
+def demand_text(report, what, limit, where, ours=lambda: None) -> str | None:
+    """None if the report is within the limit, else the message. ours(): the report of our solution, or None."""
     demand = DEMANDS[what]
     value = demand.measure(report)
     if value >= limit if demand.least else value <= limit:
         return None
     goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
     lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
-    advice = demand.advice or traffic.advice(report, what, limit)
+    advice = demand.advice or traffic.advice(report, what, limit, ours)
     lines += [advice] * bool(advice) + [report.table()]
     return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))

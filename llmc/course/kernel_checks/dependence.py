@@ -69,7 +69,7 @@ def _compared(experiment, report, k, element) -> list[str]:
             experiment, report, found, (k, element)
         )
     elif not single:
-        lines += _foreign(experiment, report, differ)
+        lines += _foreign(experiment, report, differ, (k, element))
     return lines
 
 
@@ -238,10 +238,10 @@ def _where(experiment, report, found, target=None) -> list[str]:
     return [f"{read} {verb} read in line{'s' * (len(lines) > 1)} {_and(sorted(map(str, lines)))}."] if lines else []
 
 
-def _foreign(experiment, report, differ) -> list[str]:
-    """The line that reads a number on which nothing of this should depend."""
+def _foreign(experiment, report, differ, target) -> list[str]:
+    """The line where the target's own warp reads a number on which it should not depend; others read it rightly."""
     for source, mine, ours in differ:
         extra = next((i for i in (mine[:1] + mine[-1:]) if not ours or not ours[0] <= i <= ours[-1]), None)
-        if extra is not None:
-            return _where(experiment, report, [(source, extra)])
+        if extra is not None and shares.read_by_its_warp(report, (source, extra), target):
+            return _where(experiment, report, [(source, extra)], target)
     return []

@@ -11,7 +11,7 @@ from llmc.cuda.emulator.compiling.text import line_at, mask
 RETURN = re.compile(r"\bif\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)\s*(?:\{\s*)?(return\s*;)")
 TRIES = 2  # of kernels that are compiled for this
 STEPS = re.compile(r"\+=\s*blockDim\b")
-FOUR = re.compile(r"\bfloat4\b|\b16\b")
+FOUR = re.compile(r"\bfloat4\b")
 
 
 def left_early(report, again) -> str:

@@ -23,7 +23,7 @@ def left_at_different_turns(report) -> list[str]:
         head = text[opening + 1 : closing(text, opening)]
         condition = head.split(";")[1].strip() if loop[1] == "for" and head.count(";") == 2 else head
         asked = [name for name in dict.fromkeys(NAME.findall(condition)) if name in names]
-        if not asked or not BLOCK_BARRIER.search(text, loop.end(), end):
+        if not asked or not BLOCK_BARRIER.search(text, loop.end(), end) or _halves(text[loop.start() : end], asked):
             continue
         first, last = line_at(text, loop.start()), line_at(text, end - 1)
         if _unequal(report, first, last):
@@ -33,6 +33,12 @@ def left_at_different_turns(report) -> list[str]:
                 "take all turns, and put an `if` around what only some should do."
             ]
     return []
+
+
+def _halves(loop, names) -> bool:
+    """Is it a tree, which threads leave once they have no part in it any more? Something else in it is halved."""
+    halved = re.findall(r"(\w+)\s*(?:/=|>>=)", loop)
+    return bool(halved) and not {*halved} & {*names}
 
 
 def _unequal(report, first, last) -> bool:

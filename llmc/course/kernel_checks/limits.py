@@ -103,7 +103,7 @@ def _of_exp(experiment, k, bounds, got, code) -> str:
     if INF[0] <= high <= INF[1] and experiment.is_right(experiment.changed(k, _below_zero(experiment, k))):
         return f"{OVERFLOWS}: is exp taken of these numbers without the largest subtracted?"
     if INF[0] <= high - low <= INF[1]:
-        return f"{OVERFLOWS}: is what is subtracted before exp the largest of some numbers only?"
+        return f"{OVERFLOWS}: is what is subtracted before exp the largest of them all?"
     if ZERO[0] <= high - low <= ZERO[1]:
         logs = np.isinf(got).any() and not np.isnan(got).any() and "log" in mask(code)
         asked = ": is a logarithm taken of it, -inf?" if logs else "."

@@ -14,13 +14,17 @@ def after_launch(exercise, model, kernel, sizes, arguments, how) -> list | None:
 
     model: a modelled.Model, or None. sizes: (grid, block). how: (indices of outputs, bytes of shared memory, options).
     """
-    ours, (outputs, shared_mem, options) = copy.deepcopy(list(arguments)), how
+    ours = copy.deepcopy(list(arguments))
     if model is not None:
         with np.errstate(all="ignore"):
             model.function(time.thread_time() + model.seconds)(*sizes, *ours)
         return ours
-    code = source_of(exercise)
+    return ours if launched(exercise, kernel, sizes, ours, how) else None
+
+
+def launched(exercise, kernel, sizes, arguments, how):
+    """The report of our solution's launch, which writes the arguments; None where there is no solution."""
+    code, (outputs, shared_mem, options) = source_of(exercise), how
     if code is None:
         return None
-    runs.emulate(code, kernel, *sizes, ours, outputs=outputs, shared_mem=shared_mem, options=options)
-    return ours
+    return runs.emulate(code, kernel, *sizes, arguments, outputs=outputs, shared_mem=shared_mem, options=options)

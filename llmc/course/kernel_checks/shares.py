@@ -65,6 +65,18 @@ def line_that_reads(report, argument, element, target=None) -> int:
     return report.line_of(int(rows["pc"][0])) if len(rows) else 0
 
 
+def read_by_its_warp(report, source, target) -> bool:
+    """Does a thread of a warp that writes `target` read `source`? Both are (argument, element)."""
+    trace = report.raw.trace
+    if trace is None:
+        return False
+    warps = [
+        {(int(block), int(thread) // 32) for block, thread in zip(rows["block"], rows["thread"])}
+        for rows in (touches(report, trace, *source, write=False), touches(report, trace, *target, write=True))
+    ]
+    return bool(warps[0] & warps[1])
+
+
 def touches(report, trace, argument, element, write):
     """Those of the accesses that read, or write, one element of an array."""
     size = report.raw.arguments[argument].array.itemsize

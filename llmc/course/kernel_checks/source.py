@@ -11,6 +11,7 @@ AS_A_BLOCK = re.compile(
     r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>=]=?\s*(\d+)\b"
     r"|=\s*(\d+)\s*(?:/\s*2\s*)?;[^;]*;[^;{]*(?:/=|>>=)"
 )
+A_WARPS_STEP = re.compile(r"=\s*(?:[^;=]*\*\s*)?(\d+)\b[^;=]*;[^;]*;[^;]*\+=\s*(\d+)\s*\)")  # c = lane * 8; …; c += 256
 CONSTANT = re.compile(r"\bconst(?:expr)?\s+(?:unsigned\s+)?int\s+(\w+)\s*=\s*(\d+)\s*;|#define\s+(\w+)\s+(\d+)\s*\n")
 AS_A_FACTOR = re.compile(r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx")
 # what is no index though a comma stands in it: auto [q, r], a lambda behind return, at<16, 17>
@@ -72,7 +73,9 @@ def literal_block(code, threads):
     """
     if f"__launch_bounds__({threads}" in code:
         return None
-    found = (number for groups in AS_A_BLOCK.findall(_with_numbers(_without_comments(code))) for number in groups)
+    text = _with_numbers(_without_comments(code))
+    text = A_WARPS_STEP.sub(lambda loop: "" if int(loop[2]) == 32 * int(loop[1]) else loop[0], text)
+    found = (number for groups in AS_A_BLOCK.findall(text) for number in groups)
     return next((number for number in found if number in BLOCK_SIZES and int(number) != threads), None)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from llmc.course.kernel_checks import components
+from llmc.course.kernel_checks import beside_ours, components
 from llmc.course.kernel_checks.banks import conflict
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
@@ -18,12 +18,35 @@ WIDE = 16  # bytes of a float4, the widest access
 GOOD = 0.9  # share of what is moved that is used
 
 
-def advice(report, what, limit) -> str:
-    """What the lines of a report show about an efficiency, sectors or requests beyond the limit; else ""."""
+def advice(report, what, limit, ours=lambda: None) -> str:
+    """What the lines of a report show about an efficiency, sectors or requests beyond the limit; else "".
+
+    ours(): the report of our solution's launch, or None.
+    """
     if what == "rewrites":
         return by_several(report)
     if what == "bank_conflicts":
-        return conflict(report)
+        told, theirs = conflict(report), ours()
+        return told or (beside_ours.shared(report, theirs) if theirs else "")
+    if what in ("efficiency", "sectors") and (theirs := ours()):
+        more = beside_ours.excess(report, theirs)
+        lines = [use for use in report.lines if use.space != "global" or (use.name, use.write) in more]
+        told = _of_lines(Only(report, lines), what, limit)
+        return " ".join(filter(None, [beside_ours.named(more) if what == "sectors" else "", told]))
+    return _of_lines(report, what, limit)
+
+
+class Only:
+    """A report with only some of its lines."""
+
+    def __init__(self, report, lines):
+        self._report, self.lines = report, lines
+
+    def __getattr__(self, name):
+        return getattr(self._report, name)
+
+
+def _of_lines(report, what, limit) -> str:
     if what == "efficiency":
         return _in_fours(report) or _apart(report)
     if what == "requests":

@@ -4,6 +4,7 @@ If the race goes and the numbers are right, the advice stays. If not, the messag
 and names another order of the two lines where the whole check accepts the kernel with it.
 """
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -12,10 +13,12 @@ import numpy as np
 
 from llmc.course.kernel_checks import orders
 from llmc.course.kernel_checks.mending import alike
+from llmc.course.kernel_checks.writers import named
 from llmc.cuda.emulator.compiling.text import line_at, statements
 from llmc.cuda.emulator.findings.barrier_advice import (
     BLOCK,
     OR_EARLIER,
+    OUTSIDE_OF_LOOPS,
     WARP,
     barrier_of_one_turn,
     lines_that_read,
@@ -51,6 +54,8 @@ def tried(report, problem, trial) -> tuple[str, bool]:
     if barrier_of_one_turn(problem.found, barrier):  # which is for a barrier that moves
         return "", True
     place = barrier_that_mends(problem.found)
+    if place is None and OUTSIDE_OF_LOOPS in problem.text and (several := _several_write(report, problem)):
+        return several, False
     if place is None and ONE_WRITES in problem.text:
         return _one_of_them(code, problem, trial), False
     if place is None:
@@ -106,6 +111,28 @@ def _seen(code, first, problem, trial) -> str:
     if not wrong or trial.accepts(code):
         return RIGHT
     return f"the race is gone, but {_first_of(names[wrong[0]], after[wrong[0]], right[wrong[0]])}."
+
+
+def _several_write(report, problem) -> str:
+    """A sentence if two threads of the block write one place of shared memory in the line of the race; else ""."""
+    trace, raw = report.raw.trace, problem.found.problem
+    if trace is None or raw.space != "shared" or problem.line2 not in (0, problem.line):
+        return ""
+    mine = trace[(trace["argument"] < 0) & trace["write"].astype(bool)]
+    mine = mine[np.isin(mine["pc"], [pc for pc in np.unique(mine["pc"]) if report.line_of(int(pc)) == problem.line])]
+    for block in np.unique(mine["block"])[:1]:
+        mine = mine[mine["block"] == block]
+        first = math.prod(report.raw.block) * int(block)
+        for offset in np.unique(mine["offset"]):
+            threads = np.unique(mine["thread"][mine["offset"] == offset])
+            if len(threads) > 1:
+                one, other = (named(report, first + int(number)) for number in threads[:2])
+                return (
+                    f"{one[:1].upper()}{one[1:]} and {other.partition(' of block')[0]} of the same block write the same "
+                    "element in this line, so a barrier does not help: give each thread an element of its own, or use "
+                    "atomicAdd if all of them must add."
+                )
+    return ""
 
 
 def _mends(problem):

@@ -12,6 +12,8 @@ from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
 from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.advice import BELOW, DYNAMIC
+from llmc.cuda.emulator.findings.barrier_advice import READ_FIRST
+from llmc.cuda.emulator.findings.copy_advice import COPIES_OVER
 from llmc.cuda.emulator.findings.fill_advice import FILL
 from llmc.cuda.emulator.findings.fixed_arrays import OR_SMALL
 from llmc.cuda.emulator.findings.kinds import GRAVITY, KINDS
@@ -25,6 +27,7 @@ THREADS_FOR_FOURS = (
 LITERAL = "There is a "
 NO_LOOP = re.compile(r"with `\w+` (?:in place of `\w+`|and `\w+` in the other order), everywhere")  # as if of one turn
 IN_GLOBAL = "race in global memory"
+COPY_OVER = "copy over what is read"
 DRAW = "To see which thread touches what:  c.report.plot()"
 DECLARES = re.compile(r"\bline (\d+) declares ")  # findings/fixed_arrays.py
 OF_ANOTHER = re.compile(r"For the call in line (\d+),")  # findings/absences.py
@@ -132,6 +135,7 @@ def may_be_a_slip(report) -> str:
     """The kind of the gravest problem, if a wrong index may lead to it, and not a missing barrier or value; else ""."""
     first = min(report.problems, key=lambda p: GRAVITY[p.kind])
     shared = first.kind == "race" and first.text.startswith("race in shared") and not _both_write(first)
+    shared = shared and READ_FIRST not in first.text
     if first.kind == "missing-syncwarp" and first.line2 in (0, first.line) and "shared memory" not in first.text:
         return "race"  # of two lanes at one place of an array
     if first.kind == "uninitialised" and first.found and first.found.array is not None:
@@ -144,6 +148,7 @@ def _look_for(problem, where) -> list[str]:
     """Where to look: for the kind of problem in this array, or in any."""
     one_to_one = NOT_ONE_TO_ONE in problem.text  # a race, but not one that waiting would end
     kind = "never-written" if one_to_one and "never-written" in where else problem.kind
+    kind = COPY_OVER if COPIES_OVER in problem.text else kind
     if IN_GLOBAL in where and (kind == "race" and problem.text.startswith(IN_GLOBAL) or _no_barrier_helps(problem)):
         kind = IN_GLOBAL
     if kind == "missing-syncwarp" and problem.line2 in (0, problem.line) and "two threads write" in problem.text:
@@ -179,6 +184,8 @@ def _advice(report, problem, general, guess, again) -> str:
         )
     if shown := left_early(report, again) or idle_leave(report, again) or seen_of_writers(report):
         return shown
+    if name := _never_named(report):
+        return f"Nothing in your kernel uses the array {name}."
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):
         launch = "Everything before it is written."
@@ -190,6 +197,13 @@ def _of_given(report, general) -> str:
     declared, own = DECLARES.search(general), own_lines(report.raw.code, report.raw.kernel)
     given = declared and own and int(declared[1]) not in own
     return general.replace(OR_SMALL, "") if given else general
+
+
+def _never_named(report) -> str:
+    """The array of the first "never-written" if the kernel has it among its parameters alone; else ""."""
+    name, text = report.raw.arguments[_raw(report, "never-written").argument].name, mask(report.raw.code)
+    kernel = text[re.search(rf"\b{report.raw.kernel}\s*\(", text).start() :]
+    return name if len(re.findall(rf"(?<![\w.])(?<!->){name}\b", kernel)) == 1 else ""
 
 
 def _raw(report, kind):
@@ -282,7 +296,9 @@ def comparison(launches, numbers=False) -> str | None:
     number = None if steps_by_warps else literal_block(last.code, int(threads))
     warps = None if number else literal_warps(last.code, int(threads), [math.prod(a.block) for a in right])
     if right and not number and not warps and {_listed([a.grid]) for a in right} == {"1"} != {_listed([last.grid])}:
-        absent = [name for name in ("blockIdx", "blockDim") if name not in mask(last.code)]
+        other = any(a.block != last.block for a in right)
+        names = ("blockIdx", "blockDim") if other else ("blockIdx",)  # a block that stays may be taken as it is
+        absent = [name for name in names if name not in mask(last.code)]
         verb = "does" if len(absent) == 1 else "do"
         part = f": {' and '.join(absent)} {verb} not occur in the kernel"
         blocks = _listed([last.grid])

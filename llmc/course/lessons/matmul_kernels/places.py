@@ -44,6 +44,7 @@ TURNED = {  # for exercise 2
 
 ASKED = {  # for exercise 4
     "race": WAIT,
+    "copy over what is read": BARRIER,
     "uninitialised": "`ask` fills a whole tile, behind the end of K with zeros, if all 256 threads call it; so no such "
     f"call for this buffer comes before the turn in which it is read first: find that turn, and its k0; {BACKGROUND}",
 }

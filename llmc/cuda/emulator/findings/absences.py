@@ -148,14 +148,19 @@ def _of_lanes(code, reasons) -> dict:
 
 def _of_a_thread(texts, line, to_do) -> str:
     """What to do about that line; of a `return` that asks for a number of the thread's own, also what that may be."""
-    asked = NAME.findall(texts[line - 1].partition("return")[0]) if to_do == TOGETHER else ()
+    names = NAME.findall(texts[line - 1].partition("return")[0]) if to_do == TOGETHER else ()
+    asked = {name: "" for name in names}  # {a name: how the one that is asked for is made from it}
     for number in range(line, 0, -1):
         for name, value in ASSIGNED.findall(texts[number - 1]):
-            if name in asked and "threadIdx" in value and not A_WARP.search(value) and not ITSELF.fullmatch(value):
+            if name not in asked or A_WARP.search(value) or ITSELF.fullmatch(value):
+                continue
+            if "threadIdx" in value:
                 return (
-                    f"it asks for `{name}`, which differs between the lanes of a warp (line {number}). If a whole warp "
-                    f"should have one `{name}`, the thread's number is divided by 32 there; else {LEAVE_TOGETHER}"
+                    f"it asks for {asked[name]}`{name}`, which differs between the lanes of a warp (line {number}). If "
+                    f"a whole warp should have one `{name}`, the thread's number is divided by 32 there; else "
+                    f"{LEAVE_TOGETHER}"
                 )
+            asked |= {made: f"`{name}`, which is made from " for made in NAME.findall(value) if made not in asked}
         if FUNCTION.search(texts[number - 1]):
             break
     return to_do.removesuffix(LANE)

@@ -19,6 +19,7 @@ from llmc.cuda.emulator.findings.loops import (
 from llmc.cuda.emulator.findings.values import function_around, in_words
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
+READ_FIRST, OUTSIDE_OF_LOOPS = "read into a variable", "Some threads write here before others have read"
 OR_EARLIER = re.compile(r" Or should line \d+ still see the old value\? Then read it before line \d+\.")
 
 
@@ -155,16 +156,18 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
         )
     if loop and (branch := head_of(code, IF, line)) >= loop[0]:
         return None, (
-            f"A thread reads here what another one writes in the same round. Should the `if` on line {branch} let both "
-            f"of them in? If not, its condition lets too many in. If so, read into a variable, `{barrier}` outside of "
-            "the `if`, then write."
+            "A thread reads here what another one writes in the same round: either the index by which it reads is "
+            f"wrong, or the `if` on line {branch} lets too many threads in. If both are as they should be, "
+            f"{READ_FIRST}, `{barrier}` outside of the `if`, then write."
         )
     if loop:
         return None, (
-            "A thread reads here what another one writes in the same round. Should both of them take part in it? Then "
-            f"read into a variable, `{barrier}`, {reached(barrier)}, then write."
+            "A thread reads here what another one writes in the same round. Is the index by which it reads right, and "
+            f"should both take part in the round? Then {READ_FIRST}, `{barrier}`, {reached(barrier)}, then write."
         )
-    return None, f"Some threads write here before others have read: read into a variable, `{barrier}`, then write."
+    return None, (
+        f"{OUTSIDE_OF_LOOPS}. If the index by which these read is right, {READ_FIRST}, `{barrier}`, then write."
+    )
 
 
 def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:

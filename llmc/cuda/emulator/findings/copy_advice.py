@@ -21,6 +21,7 @@ INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
 ENDS = re.compile(r"cp\.async\.commit_group|__pipeline_commit|producer_commit")
 WAITS = re.compile(r"cp\.async\.wait_|__pipeline_wait_prior|consumer_wait|arrive_and_wait|\bwait(?:_prior)?\s*[<(]")
 HELPER = re.compile(r"(?<!__global__\s)\bvoid\s+(\w+)\s*\([^()]*\)\s*\{([^{}]*)\}")
+COPIES_OVER = "a new copy into this place, which held a number already."
 MEET = "let the block meet at `__syncthreads();`, and only then read"
 
 
@@ -42,9 +43,8 @@ def copy_race(found) -> str:
         return said
     if problem.detail == "over" and not own:
         return (
-            "Between the same two barriers the other thread asks for a new copy into this place, which held a number "
-            "already. If this thread still needs the old one, ask only behind a barrier that follows the reading; if "
-            f"it needs the new one, wait for it, {MEET}."
+            f"Between the same two barriers the other thread asks for {COPIES_OVER} If this thread still needs the old "
+            f"one, ask only behind a barrier that follows the reading; if it needs the new one, wait for it, {MEET}."
         )
     if problem.detail == "no batch":
         return f"The copy is in no batch: {end} has not come since it was asked for, and a wait is for ended batches."

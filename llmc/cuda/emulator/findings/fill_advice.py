@@ -95,7 +95,8 @@ def _beginning(found) -> str:
     here, last = problem.offset // size, arrays[0].size // size - 1
     return (
         f" So far {problem.array}[0] to {problem.array}[{here - 1}] are written, and none of the {last + 1 - here} "
-        "behind them: are too few written, or do the lines that write and that read count in different ways?"
+        "behind them: are too few written, are too many read, or do the lines that write and that read count in "
+        "different ways?"
     )
 
 
