@@ -4,7 +4,6 @@ If the race goes and the numbers are right, the advice stays. If not, the messag
 and names another order of the two lines where the whole check accepts the kernel with it.
 """
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -114,24 +113,20 @@ def _seen(code, first, problem, trial) -> str:
 
 
 def _several_write(report, problem) -> str:
-    """A sentence if two threads of the block write one place of shared memory in the line of the race; else ""."""
-    trace, raw = report.raw.trace, problem.found.problem
-    if trace is None or raw.space != "shared" or problem.line2 not in (0, problem.line):
+    """A sentence if two threads of a block write one place of shared memory in the line of the race; else ""."""
+    trace, line = report.raw.trace, problem.line
+    if trace is None or problem.found.problem.space != "shared" or problem.line2 not in (0, line):
         return ""
-    mine = trace[(trace["argument"] < 0) & trace["write"].astype(bool)]
-    mine = mine[np.isin(mine["pc"], [pc for pc in np.unique(mine["pc"]) if report.line_of(int(pc)) == problem.line])]
-    for block in np.unique(mine["block"])[:1]:
-        mine = mine[mine["block"] == block]
-        first = math.prod(report.raw.block) * int(block)
-        for offset in np.unique(mine["offset"]):
-            threads = np.unique(mine["thread"][mine["offset"] == offset])
-            if len(threads) > 1:
-                one, other = (named(report, first + int(number)) for number in threads[:2])
-                return (
-                    f"{one[:1].upper()}{one[1:]} and {other.partition(' of block')[0]} of the same block write the same "
-                    "element in this line, so a barrier does not help: give each thread an element of its own, or use "
-                    "atomicAdd if all of them must add."
-                )
+    mine = trace[(trace["argument"] < 0) & trace["write"].astype(bool) & (trace["block"] == 0)]
+    mine = mine[np.isin(mine["pc"], [pc for pc in np.unique(mine["pc"]) if report.line_of(int(pc)) == line])]
+    for offset in np.unique(mine["offset"]):
+        threads = np.unique(mine["thread"][mine["offset"] == offset])
+        if len(threads) > 1:
+            one, other = (named(report, number).partition(" of block")[0] for number in threads[:2])
+            return (
+                f"{one[:1].upper()}{one[1:]} and {other} of a block write the same element in line {line}, so a barrier does not help: "
+                "give each thread an element of its own, or use atomicAdd if all of them must add."
+            )
     return ""
 
 

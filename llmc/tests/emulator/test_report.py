@@ -109,7 +109,7 @@ def test_race_in_a_tree_wants_a_barrier_at_the_end_of_the_loop():
     told = race(6, 6, code=with_barrier)  # as in a scan that works in place, or in a tree in which too many add
     assert "in the same round: either the index by which it reads is wrong, or the `if` on line 6 lets too many" in told
     all_do = with_barrier.replace("if (t < k) s[t]", "s[t]")
-    assert "Should both of them take part in it? Then read into a variable" in race(6, 6, code=all_do)
+    assert "should both take part in the round? Then read into a variable" in race(6, 6, code=all_do)
     for_some = CODE.replace("    }\n    if", "        if (k > 32) __syncthreads();\n    }\n    if")
     told = race(6, 6, code=for_some)
     assert "the barrier of this loop is inside the `if` on line 7, where perhaps not every round passes it" in told
