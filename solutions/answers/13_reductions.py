@@ -222,7 +222,7 @@ def tree_from_the_whole_block(code):
     return replaced(code, HALVES, "for (int half = blockDim.x; half > 0; half /= 2)")
 
 
-@wrong("tree_sum", says="Should the `if` on line 16 let both of them in? If not, its condition lets too many in")
+@wrong("tree_sum", says="passes this whole check with `t < half && t + half < blockDim.x` in place of")
 def tree_with_one_thread_too_many(code):
     return replaced(code, "if (t < half) {", "if (t <= half && t + half < blockDim.x) {")
 
@@ -1438,6 +1438,8 @@ extern "C" __global__ void online_softmax(float* out, const float* x, int N, int
 
 @wrong("welford_layernorm", says="`merge({0, 0, 0}, {1, 2, 0})` gives {1, inf, nan}")
 def welford_divides_by_a_alone(code):
+@wrong("welford_layernorm", says="Keep the old number if that is meant.\n→ Where to look")
+def merged_into_a_whose_count_has_grown(code):
     return r"""
 struct Moments {
     float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
@@ -1449,6 +1451,12 @@ __device__ Moments merge(Moments a, Moments b)
     if (b.count == 0.0f) return a;
     float share = b.count / a.count;
     return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
+    a.count += b.count;
+    if (a.count == 0.0f) return a;
+    float gap = b.mean - a.mean;
+    a.mean += gap * b.count / a.count;
+    a.squares += b.squares + gap * gap * a.count * b.count / a.count;
+    return a;
 }
 // out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
 extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
@@ -1477,6 +1485,8 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
 
 @wrong("welford_layernorm", says="`merge` itself is right, also for empty parts")
 def welford_with_the_root_of_the_mean(code):
+@wrong("welford_layernorm", says="Nothing in your kernel uses the array mean.")
+def mean_that_is_never_stored(code):
     return r"""
 struct Moments {
     float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
@@ -1551,12 +1561,17 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
     float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
     for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
     if (lane == 0) mean[row] = m, rstd[row] = r;
+    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
+    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
+    if (lane == 0) rstd[row] = r;
 }
 """
 
 
 @wrong("tree_sum", says="as if the tree's step with half = 128 were missing")
 def tree_that_grows_and_ends_early(code):
+@wrong("tree_sum", says="either the index by which it reads is wrong, or the `if` on line 15 lets too many threads in")
+def tree_that_reads_at_twice_its_own_place(code):
     return r"""
 // out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
 extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
@@ -1573,11 +1588,42 @@ extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
     for (int half = 1; half < blockDim.x / 2; half *= 2) {
         if (t % (2 * half) == 0) {
             partial[t] += partial[t + half];
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        if (t < half) {
+            partial[t] += partial[2 * t];
         }
         __syncthreads();
     }
     if (t == 0) {
         out[blockIdx.x] = partial[0];
     }
+}
+"""
+
+
+@wrong("warp_softmax", says="it asks for `row`, which is made from `warp`, which differs between the lanes of a warp (line 6)")
+def warps_and_lanes_counted_the_other_way_round(code):
+    return r"""
+// out: (N, C), written. x: (N, C). A warp for each row, as many rows in a block as it has warps.
+extern "C" __global__ void warp_softmax(float* out, const float* x, int N, int C)
+{
+    int warps = blockDim.x / 32;  // rows of this block
+    int warp = threadIdx.x % warps;
+    int lane = threadIdx.x / warps;
+    int row = blockIdx.x * warps + warp;
+    if (row >= N) return;
+    const float* in = x + row * C;
+    float m = -3.4e38f;
+    for (int c = lane; c < C; c += 32)
+        m = fmaxf(m, in[c]);
+    for (int gap = 16; gap > 0; gap /= 2)
+        m = fmaxf(m, __shfl_xor_sync(0xffffffff, m, gap));
+    float s = 0.0f;
+    for (int c = lane; c < C; c += 32)
+        s += expf(in[c] - m);
+    for (int gap = 16; gap > 0; gap /= 2)
+        s += __shfl_xor_sync(0xffffffff, s, gap);
+    for (int c = lane; c < C; c += 32)
+        out[row * C + c] = expf(in[c] - m) / s;
 }
 """

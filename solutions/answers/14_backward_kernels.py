@@ -1222,3 +1222,76 @@ def dx_of_means_of_means(code):
         "warp_sum(products) / C",
         "warp_sum(products / count) / 32",
     )
+
+
+@wrong("bias_backward", says="write the same element in line 12, so a barrier does not help")
+def warps_that_add_in_one_row_of_shared_memory(code):
+    return r"""
+// db: (C,), added to. dout: (N, C). A block for every 32 columns; blockDim.x is a multiple of 32.
+extern "C" __global__ void bias_backward(float* db, const float* dout, int N, int C)
+{
+    extern __shared__ float partial[];  // (blockDim.x,)
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    int c = blockIdx.x * 32 + lane;
+    float total = 0.0f;
+    if (c < C) {
+        for (int n = warp; n < N; n += warps) total += dout[(size_t)n * C + c];
+    }
+    partial[lane] += total;
+    __syncthreads();
+    if (warp == 0 && c < C) {
+        for (int k = 1; k < warps; k++) total += partial[32 * k + lane];
+        db[c] += total;
+    }
+}
+"""
+
+
+@wrong("bias_backward", says="it should depend on numbers from dout[0, 0] to dout[10, 0].\n→ Where to look")
+def tree_of_whole_rows_for_any_number_of_warps(code):
+    return r"""
+// db: (C,), added to. dout: (N, C). A block for every 32 columns; blockDim.x is a multiple of 32.
+extern "C" __global__ void bias_backward(float* db, const float* dout, int N, int C)
+{
+    extern __shared__ float partial[];  // (blockDim.x,)
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    int c = blockIdx.x * 32 + lane;
+    float total = 0.0f;
+    if (c < C) {
+        for (int n = warp; n < N; n += warps) total += dout[(size_t)n * C + c];
+    }
+    partial[threadIdx.x] = total;
+    __syncthreads();
+    for (int half = blockDim.x / 2; half >= 32; half /= 2) {
+        if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (warp == 0 && c < C) db[c] += partial[lane];
+}
+"""
+
+
+@wrong("partial_squares", says="every third one; it should.\n→ Where to look")
+def tree_that_threads_leave_for_96_of_them(code):
+    return r"""
+// partial: (gridDim.x,) double, written. values: (n,). blockDim.x is a multiple of 32, at most 1024.
+extern "C" __global__ void partial_squares(double* partial, const float* values, int n)
+{
+    __shared__ double sums[32];  // one of each warp
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    int threads = gridDim.x * blockDim.x;
+    double total = 0.0;
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += threads) {
+        total += (double)values[i] * values[i];
+    }
+    __shared__ double tree[1024];
+    int t = threadIdx.x;
+    tree[t] = total;
+    __syncthreads();
+    for (int half = blockDim.x / 2; t < half; half /= 2) {
+        tree[t] += tree[t + half];
+        __syncthreads();
+    }
+    if (t == 0) partial[blockIdx.x] = tree[0];
+}
+"""

@@ -1187,3 +1187,61 @@ def tile_checked_by_its_size(code):
     return replaced(
         code, line, "size_t at = (size_t)m * N + n;\n            if (at < M * N) result[at] += totals[i][j];"
     )
+
+
+@wrong("double_buffer", says="lesson 15, section \"6.2 · A barrier too few\"")
+def one_barrier_for_two_buffers_and_one_batch_under_way(code):
+    return r"""
+// Copy one float to shared memory in the background, or a zero where there is none.
+__device__ void copy_async(float* to, const float* from, bool inside)
+{
+    unsigned place = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(place), "l"(from), "r"(inside ? 4 : 0));
+}
+__device__ void end_batch() { asm volatile("cp.async.commit_group;"); }
+// Wait for all batches of this thread but the last BATCHES.
+template <int BATCHES>
+__device__ void wait_but() { asm volatile("cp.async.wait_group %0;" ::"n"(BATCHES) : "memory"); }
+
+// Start the copies of tile[k][i] = element (first + i, start + k), one for each thread; 0 outside. runs: a is (n, K).
+__device__ void ask(float (*tile)[33], const float* a, int first, int start, int n, int K, bool runs)
+{
+    int k = runs ? threadIdx.x % 8 : threadIdx.x / 32, i = runs ? threadIdx.x / 8 : threadIdx.x % 32;
+    bool inside = start + k < K && first + i < n;
+    size_t at = runs ? (size_t)(first + i) * K + start + k : (size_t)(start + k) * n + first + i;
+    copy_async(&tile[k][i], inside ? a + at : a, inside);
+}
+// Add the products of a slice to the totals of rows row ... row + 3 in one column.
+__device__ void multiply(float (&totals)[4], float (*as)[33], float (*bs)[33], int row, int column)
+{
+    for (int k = 0; k < 8; k++) {
+        for (int i = 0; i < 4; i++) totals[i] += as[k][row + i] * bs[k][column];
+    }
+}
+// result: (M, N), written. a: (M, K), b: (K, N). A block of 256 threads for 32 x 32 results, 4 x 1 per thread.
+extern "C" __global__ void __launch_bounds__(256)
+double_buffer(float* result, const float* a, const float* b, int M, int N, int K)
+{
+    __shared__ float as[2][8][33], bs[2][8][33];  // [buffer][k][row], [buffer][k][column]
+    int across = (N + 31) / 32;
+    int m0 = blockIdx.x / across * 32, n0 = blockIdx.x % across * 32;
+    int row = threadIdx.x / 32 * 4, column = threadIdx.x % 32;
+    float totals[4] = {};
+    ask(as[0], a, m0, 0, M, K, true);
+    ask(bs[0], b, n0, 0, N, K, false);
+    end_batch();
+    int now = 0;
+    for (int k0 = 0; k0 < K; k0 += 8) {
+        ask(as[1 - now], a, m0, k0 + 8, M, K, true);
+        ask(bs[1 - now], b, n0, k0 + 8, N, K, false);
+        end_batch();
+        wait_but<1>();  // the present slice
+        __syncthreads();
+        multiply(totals, as[now], bs[now], row, column);
+        now = 1 - now;
+    }
+    for (int i = 0; i < 4; i++) {
+        if (m0 + row + i < M && n0 + column < N) result[(size_t)(m0 + row + i) * N + n0 + column] = totals[i];
+    }
+}
+"""
