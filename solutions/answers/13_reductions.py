@@ -1601,7 +1601,7 @@ extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
 """
 
 
-@wrong("warp_softmax", says="it asks for `row`, which is made from `warp`, which differs between the lanes of a warp (line 6)")
+@wrong("warp_softmax", says="it asks for `row`, which is made from `warp`, which differs between the lanes")
 def warps_and_lanes_counted_the_other_way_round(code):
     return r"""
 // out: (N, C), written. x: (N, C). A warp for each row, as many rows in a block as it has warps.

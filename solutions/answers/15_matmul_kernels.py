@@ -1189,7 +1189,7 @@ def tile_checked_by_its_size(code):
     )
 
 
-@wrong("double_buffer", says="lesson 15, section \"6.2 · A barrier too few\"")
+@wrong("double_buffer", says='lesson 15, section "6.2 · A barrier too few"')
 def one_barrier_for_two_buffers_and_one_batch_under_way(code):
     return r"""
 // Copy one float to shared memory in the background, or a zero where there is none.

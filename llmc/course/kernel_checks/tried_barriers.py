@@ -125,7 +125,7 @@ def _several_write(report, problem) -> str:
             one, other = (named(report, number).partition(" of block")[0] for number in threads[:2])
             return (
                 f"{one[:1].upper()}{one[1:]} and {other} of a block write the same element in line {line}, so a "
-                "barrier does not help: give each thread an element of its own, or use atomicAdd if all of them must add."
+                "barrier does not help: give each thread an element of its own, or use atomicAdd if all must add."
             )
     return ""
 
