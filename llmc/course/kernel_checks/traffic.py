@@ -30,42 +30,33 @@ def advice(report, what, limit, ours=lambda: None) -> str:
         return told or (beside_ours.shared(report, theirs) if theirs else "")
     if what in ("efficiency", "sectors") and (theirs := ours()):
         more = beside_ours.excess(report, theirs)
-        lines = [use for use in report.lines if use.space != "global" or (use.name, use.write) in more]
-        told = _of_lines(Only(report, lines), what, limit)
+        told = _of_lines(report, what, limit, more)
         return " ".join(filter(None, [beside_ours.named(more) if what == "sectors" else "", told]))
     return _of_lines(report, what, limit)
 
 
-class Only:
-    """A report with only some of its lines."""
-
-    def __init__(self, report, lines):
-        self._report, self.lines = report, lines
-
-    def __getattr__(self, name):
-        return getattr(self._report, name)
-
-
-def _of_lines(report, what, limit) -> str:
+def _of_lines(report, what, limit, more=None) -> str:
+    """more: {(array, is it written?)} of which our solution moves less, if that is known: only these are spoken of."""
+    some = [use for use in report.lines if more is None or (use.name, use.write) in more]
     if what == "efficiency":
-        return _in_fours(report) or _apart(report)
+        return _in_fours(report, some) or _apart(report, some)
     if what == "requests":
-        return _pieces(report) or _no_tail(report) or _narrow(report)
+        return _pieces(report, some) or _no_tail(report) or _narrow(report)
     if what == "shared_requests":
         return _busiest_line(report, limit)
     if what == "sectors":
         ideal = sum(use.ideal for use in report.lines if use.space == "global")
         return (
-            _pieces(report)
-            or _in_fours(report)
-            or (_often(report) or _again(report) if ideal > limit else _apart(report))
+            _pieces(report, some)
+            or _in_fours(report, some)
+            or (_often(report) or _again(report, some) if ideal > limit else _apart(report, some))
         )
     return ""
 
 
-def _pieces(report) -> str:
+def _pieces(report, uses) -> str:
     """A sentence about the first line that takes a float4 apart before it has been read or stored; else ""."""
-    for use in report.lines:
+    for use in uses:
         if "float4" in report.raw.code and use.space == "global" and use.size == 4 and use.share <= 0.5:
             what = f"Line {use.line} {use.access} 4 bytes at a time"
             return f"{what}: read a whole float4 first, into a variable, and store a whole one."
@@ -102,11 +93,11 @@ def _narrow(report) -> str:
     return f"{where} {width} bytes at a time: 16 are possible, with a {vector}."
 
 
-def _in_fours(report) -> str:
+def _in_fours(report, uses) -> str:
     """A sentence if each thread takes some neighbouring floats one by one, and the next thread goes on from there."""
     if report.raw.trace is None or "slots" not in MODELS.get(report.raw.kernel, ""):  # ours has no float4
         return ""
-    for use in report.lines:
+    for use in uses:
         if use.space != "global" or use.size != 4 or use.sectors * GOOD <= use.ideal:
             continue
         argument = next(k for k, each in enumerate(report.raw.arguments) if each.name == use.name)
@@ -168,9 +159,9 @@ def _repeated(report, busiest, limit) -> str:
     return f"The one block of this launch reads {name} {times} times over: can one loop over its tiles do?"
 
 
-def _apart(report) -> str:
+def _apart(report, some) -> str:
     """A sentence about the line that wastes most, with what two neighbours ask for where that was recorded."""
-    uses = [use for use in report.lines if use.space == "global" and use.sectors * GOOD > use.ideal]
+    uses = [use for use in some if use.space == "global" and use.sectors * GOOD > use.ideal]
     if not uses:
         return ""
     wasted = Counter()  # {line: sectors}; a line may move several arrays
@@ -235,11 +226,11 @@ def _often(report) -> str:
     return ""
 
 
-def _again(report) -> str:
+def _again(report, some) -> str:
     """A sentence about an array that passes through global memory in more than one line; else ""."""
-    lines = {}
+    lines, names = {}, {use.name for use in some}
     for use in report.lines:
-        if use.space == "global":
+        if use.space == "global" and use.name in names:
             lines.setdefault(use.name, {}).setdefault(use.line, use.sectors)
     name = max(lines, key=lambda name: sum(lines[name].values()) - max(lines[name].values()), default=None)
     if name is None or len(lines[name]) < 2:
