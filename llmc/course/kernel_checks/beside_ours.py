@@ -19,10 +19,10 @@ def excess(report, ours) -> dict:
 def named(more) -> str:
     """ "480 sectors of k are read, and 256 in our solution." of what `excess` has found, the most first."""
     most = sorted(more.items(), key=lambda each: each[1][1] - each[1][0])[:FEW]
-    told = [
-        f"{mine:,} sectors of {name} are {'written' if write else 'read'}, and {f'{theirs:,}' if theirs else 'none'} in our solution"
-        for (name, write), (mine, theirs) in most
-    ]
+    told = []
+    for (name, write), (mine, theirs) in most:
+        verb, other = "written" if write else "read", f"{theirs:,}" if theirs else "none"
+        told.append(f"{mine:,} sectors of {name} are {verb}, and {other} in our solution")
     return f"{'; '.join(told)}." if told else ""
 
 

@@ -140,6 +140,8 @@ def may_be_a_slip(report) -> str:
         return "race"  # of two lanes at one place of an array
     if first.kind == "uninitialised" and first.found and first.found.array is not None:
         return first.kind  # of an output: `+=` for `=`, say
+    if first.kind == "never-written" and _never_named(report):
+        return ""
     slips = "never-written", "out-of-bounds", "bounds", "race", "copy-race", "deadlock"
     return first.kind if first.kind in slips and not shared else ""
 
@@ -182,10 +184,10 @@ def _advice(report, problem, general, guess, again) -> str:
         return general.replace(
             f"{DYNAMIC}, {BELOW}", "the launch, which is given, has enough, so the index is too large"
         )
-    if shown := left_early(report, again) or idle_leave(report, again) or seen_of_writers(report):
-        return shown
     if name := _never_named(report):
         return f"Nothing in your kernel uses the array {name}."
+    if shown := left_early(report, again) or idle_leave(report, again) or seen_of_writers(report):
+        return shown
     launch = "The launch is given, and large enough."
     if guess and _only_the_end(report):
         launch = "Everything before it is written."
