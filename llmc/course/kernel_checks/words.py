@@ -203,9 +203,12 @@ def _of_given(report, general) -> str:
 
 def _never_named(report) -> str:
     """The array of the first "never-written" if the kernel has it among its parameters alone; else ""."""
-    name, text = report.raw.arguments[_raw(report, "never-written").argument].name, mask(report.raw.code)
-    kernel = text[re.search(rf"\b{report.raw.kernel}\s*\(", text).start() :]
-    return name if len(re.findall(rf"(?<![\w.])(?<!->){name}\b", kernel)) == 1 else ""
+    missing, text = _raw(report, "never-written").argument, mask(report.raw.code)
+    head = re.search(rf"\b{re.escape(report.raw.kernel)}\s*\(", text)
+    if missing < 0 or not head:
+        return ""
+    name = report.raw.arguments[missing].name
+    return name if len(re.findall(rf"(?<![\w.])(?<!->){name}\b", text[head.start() :])) == 1 else ""
 
 
 def _raw(report, kind):
