@@ -899,6 +899,8 @@ def loss_of_one_hot_times_log_p(logits, targets):
     p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
     y = np.eye(V)[targets]
     return -(y * np.log(p)).sum(axis=-1).mean()
+
+
 @wrong("next_token_loss", says="No line that ran before this one gave `total` a value")
 def loss_whose_total_begins_nowhere(logits, targets):
     for row, target in zip(logits, targets):

@@ -1064,6 +1064,8 @@ def backward_without_the_last_of_unique(dout, tokens, V, maxT):
     dwpe = np.zeros((maxT, C), dout.dtype)
     dwpe[:T] = dout.sum(axis=0)
     return dwte, dwpe
+
+
 @wrong("one_hot", says="`O` is not an input, but a view that cannot be written to")
 def one_hot_into_a_broadcast_view(tokens, V, dtype=np.float32):
     B, T = tokens.shape

@@ -1496,7 +1496,8 @@ def groups_sort_what_is_left(shapes):
             decayed.append(name)
     plain = sorted(set(shapes) - set(decayed))
     return decayed, plain
-@wrong("clip_by_global_norm", says="take the sum.\nYour function passes this whole check without the division by `count`")
+
+
 @wrong("clip_by_global_norm", says="take the sum.\nYour function passes this whole check without the division by")
 def clip_of_the_mean_square_counted_one_by_one(grads, max_norm):
     total, count = 0.0, 0

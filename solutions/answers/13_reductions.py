@@ -1438,8 +1438,6 @@ extern "C" __global__ void online_softmax(float* out, const float* x, int N, int
 
 @wrong("welford_layernorm", says="`merge({0, 0, 0}, {1, 2, 0})` gives {1, inf, nan}")
 def welford_divides_by_a_alone(code):
-@wrong("welford_layernorm", says="Keep the old number if that is meant.\n→ Where to look")
-def merged_into_a_whose_count_has_grown(code):
     return r"""
 struct Moments {
     float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
@@ -1451,12 +1449,6 @@ __device__ Moments merge(Moments a, Moments b)
     if (b.count == 0.0f) return a;
     float share = b.count / a.count;
     return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
-    a.count += b.count;
-    if (a.count == 0.0f) return a;
-    float gap = b.mean - a.mean;
-    a.mean += gap * b.count / a.count;
-    a.squares += b.squares + gap * gap * a.count * b.count / a.count;
-    return a;
 }
 // out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
 extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
@@ -1485,8 +1477,6 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
 
 @wrong("welford_layernorm", says="`merge` itself is right, also for empty parts")
 def welford_with_the_root_of_the_mean(code):
-@wrong("welford_layernorm", says="Nothing in your kernel uses the array mean.")
-def mean_that_is_never_stored(code):
     return r"""
 struct Moments {
     float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
@@ -1561,17 +1551,12 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
     float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
     for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
     if (lane == 0) mean[row] = m, rstd[row] = r;
-    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
-    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
-    if (lane == 0) rstd[row] = r;
 }
 """
 
 
 @wrong("tree_sum", says="as if the tree's step with half = 128 were missing")
 def tree_that_grows_and_ends_early(code):
-@wrong("tree_sum", says="either the index by which it reads is wrong, or the `if` on line 15 lets too many threads in")
-def tree_that_reads_at_twice_its_own_place(code):
     return r"""
 // out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
 extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
@@ -1588,6 +1573,111 @@ extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
     for (int half = 1; half < blockDim.x / 2; half *= 2) {
         if (t % (2 * half) == 0) {
             partial[t] += partial[t + half];
+        }
+        __syncthreads();
+    }
+    if (t == 0) {
+        out[blockIdx.x] = partial[0];
+    }
+}
+"""
+
+
+@wrong("welford_layernorm", says="Keep the old number if that is meant.\n→ Where to look")
+def merged_into_a_whose_count_has_grown(code):
+    return r"""
+struct Moments {
+    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
+};
+// The moments of both parts together.
+__device__ Moments merge(Moments a, Moments b)
+{
+    a.count += b.count;
+    if (a.count == 0.0f) return a;
+    float gap = b.mean - a.mean;
+    a.mean += gap * b.count / a.count;
+    a.squares += b.squares + gap * gap * a.count * b.count / a.count;
+    return a;
+}
+// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
+extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
+                                             const float* b, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= N) return;
+    x += (size_t)row * C;  // (C,)
+    out += (size_t)row * C;
+    Moments seen = {0.0f, 0.0f, 0.0f};
+    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
+    for (int gap = 16; gap > 0; gap /= 2) {
+        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
+        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
+        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
+        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
+    }
+    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
+    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
+    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
+    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
+    if (lane == 0) mean[row] = m, rstd[row] = r;
+}
+"""
+
+
+@wrong("welford_layernorm", says="Nothing in your kernel uses the array mean.")
+def mean_that_is_never_stored(code):
+    return r"""
+struct Moments {
+    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
+};
+// The moments of both parts together.
+__device__ Moments merge(Moments a, Moments b)
+{
+    float count = a.count + b.count, gap = b.mean - a.mean;
+    if (count == 0.0f) return a;
+    float share = b.count / count;
+    return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
+}
+// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
+extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
+                                             const float* b, int N, int C)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= N) return;
+    x += (size_t)row * C;  // (C,)
+    out += (size_t)row * C;
+    Moments seen = {0.0f, 0.0f, 0.0f};
+    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
+    for (int gap = 16; gap > 0; gap /= 2) {
+        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
+        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
+        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
+        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
+    }
+    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
+    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
+    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
+    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
+    if (lane == 0) rstd[row] = r;
+}
+"""
+
+
+@wrong("tree_sum", says="either the index by which it reads is wrong, or the `if` on line 15 lets too many threads in")
+def tree_that_reads_at_twice_its_own_place(code):
+    return r"""
+// out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
+extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
+{
+    extern __shared__ float partial[];  // (blockDim.x,)
+    int t = threadIdx.x;
+    x += (size_t)blockIdx.x * C;  // (C,)   from here on x is this block's row
+    float sum = 0.0f;
+    for (int c = t; c < C; c += blockDim.x) {
+        sum += x[c];
+    }
+    partial[t] = sum;
+    __syncthreads();
     for (int half = blockDim.x / 2; half > 0; half /= 2) {
         if (t < half) {
             partial[t] += partial[2 * t];

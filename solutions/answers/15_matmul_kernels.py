@@ -133,7 +133,9 @@ def tiles_of_whole_slices(code):
     return replaced(code, "k0 < K; k0 += 16", "k0 + 16 <= K; k0 += 16")
 
 
-@wrong("tiled_matmul", says="the first slice of 16 k again and again: is k0 missing in an index, or is a slice filled once")
+@wrong(
+    "tiled_matmul", says="the first slice of 16 k again and again: is k0 missing in an index, or is a slice filled once"
+)
 def tiles_without_k0(code):
     return replaced(code, "int k = k0 + column;", "int k = column;")
 

@@ -1217,7 +1217,37 @@ def dq_with_a_sum_of_lane_0(code):
 @wrong("attention_dkdv", says="and so it has if all scores are 0")
 def dkdv_divided_by_the_later_queries(code):
     return r"""
-@wrong("fewest_requests", says="480 sectors of k are read, and 256 in our solution; 480 sectors of v are read, and 256 in our solution.\nline")
+__device__ float warp_sum(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
+    return v;
+}
+const int HS = 32;  // a channel for each lane
+// dk, dv: (heads, T, HS), written. dout, q, k, v: (heads, T, HS), stats, delta: (heads, T). A warp for each key.
+extern "C" __global__ void attention_dkdv(float* dk, float* dv, const float* dout, const float* stats,
+                                          const float* delta, const float* q, const float* k, const float* v,
+                                          int heads, int T)
+{
+    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+    if (row >= heads * T) return;
+    int head = row / T, i = row % T;
+    q += (size_t)head * T * HS, dout += (size_t)head * T * HS;  // (T, HS) each, of this head
+    stats += (size_t)head * T, delta += (size_t)head * T;  // (T,) each, of this head
+    float key = k[row * HS + lane], value = v[row * HS + lane];
+    float scale = rsqrtf((float)HS), dkey = 0.0f, dvalue = 0.0f;
+    for (int t = i; t < T; t++) {
+        float query = q[t * HS + lane], d = dout[t * HS + lane];
+        float p = expf(warp_sum(query * key) * scale - stats[t]);
+        float ds = p * (warp_sum(d * value) - delta[t]) * scale;
+        dvalue += p * d;
+        dkey += ds * query;
+    }
+    dk[row * HS + lane] = dkey;
+    dv[row * HS + lane] = dvalue / (T - 1 - i);
+}
+"""
+
+
 @wrong("fewest_requests", says="480 sectors of v are read, and 256 in our solution.\nline")
 def tile_copied_twice_over(code):
     return r"""
@@ -1289,27 +1319,6 @@ __device__ float warp_sum(float v)
     return v;
 }
 const int HS = 32;  // a channel for each lane
-// dk, dv: (heads, T, HS), written. dout, q, k, v: (heads, T, HS), stats, delta: (heads, T). A warp for each key.
-extern "C" __global__ void attention_dkdv(float* dk, float* dv, const float* dout, const float* stats,
-                                          const float* delta, const float* q, const float* k, const float* v,
-                                          int heads, int T)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= heads * T) return;
-    int head = row / T, i = row % T;
-    q += (size_t)head * T * HS, dout += (size_t)head * T * HS;  // (T, HS) each, of this head
-    stats += (size_t)head * T, delta += (size_t)head * T;  // (T,) each, of this head
-    float key = k[row * HS + lane], value = v[row * HS + lane];
-    float scale = rsqrtf((float)HS), dkey = 0.0f, dvalue = 0.0f;
-    for (int t = i; t < T; t++) {
-        float query = q[t * HS + lane], d = dout[t * HS + lane];
-        float p = expf(warp_sum(query * key) * scale - stats[t]);
-        float ds = p * (warp_sum(d * value) - delta[t]) * scale;
-        dvalue += p * d;
-        dkey += ds * query;
-    }
-    dk[row * HS + lane] = dkey;
-    dv[row * HS + lane] = dvalue / (T - 1 - i);
 // out: (heads, T, HS), stats: (heads, T), written. q, k, v: (heads, T, HS). As many queries in a block as it has warps.
 extern "C" __global__ void flash_forward(float* out, float* stats, const float* q, const float* k, const float* v,
                                          int T)

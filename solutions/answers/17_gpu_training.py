@@ -1323,6 +1323,8 @@ def adamw_without_an_else(code):
 @wrong("adamw_replayed", says="though norm is below max_norm: it is 1 there.")
 def adamw_clips_small_norms(code):
     return replaced(code, "if (size > max_norm) g", "if (size < max_norm) g")
+
+
 @wrong("gelu_again", says="one of the two does not belong into this loop, or every step must lead past")
 def whole_fours_up_to_a_quarter_of_n(code):
     return r"""
