@@ -11,7 +11,15 @@ from llmc.course.exercises.catalog import cells_of
 from llmc.course.mutants.arrays import CHANGED, changed
 from llmc.course.mutants.outdated import FROM_0, from_0
 from llmc.course.mutants.places import with_fields
-from llmc.course.mutants.stoppable import compiled, short_range, stoppable, ticking
+from llmc.course.mutants.stoppable import (
+    POWER,
+    compiled,
+    short_power,
+    short_range,
+    stoppable,
+    ticking,
+    with_short_powers,
+)
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
 LATEST = "__latest__"  # the latest deadline so far
@@ -36,8 +44,9 @@ class Solution:
         """
         if deadline > self.before.get(LATEST, 0.0):  # for functions of the cells above, whose loops can be stopped, too
             self.before.update({LATEST: deadline, **ticking(deadline)})
-        namespace = {"range": short_range, **self.before, **ticking(deadline, seen), CHANGED: changed, FROM_0: from_0}
-        exec(compile(self.tree, f"<solution of {self.exercise}>", "exec"), namespace)
+        ours = {CHANGED: changed, FROM_0: from_0, POWER: short_power}
+        namespace = {"range": short_range, **self.before, **ticking(deadline, seen), **ours}
+        exec(compile(with_short_powers(self.tree), f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
 
 

@@ -1,13 +1,14 @@
 """Code whose loops can be stopped: a mutant may never end."""
 
 import ast
+import copy
 import sys
 import time
 
-TICK = "__tick__"
-
+TICK, POWER = "__tick__", "__power__"
 
 MANY = 200_000  # turns that a range may have: a comprehension cannot be stopped
+LONG = 100_000  # bits that a whole number may have: a power cannot be stopped
 
 
 class TooLong(Exception):
@@ -43,6 +44,21 @@ def stoppable(tree):
     return ast.fix_missing_locations(_Stoppable().visit(tree))
 
 
+def with_short_powers(tree):
+    """The tree, or a changed copy in which every power that is not a constant one is a call of POWER."""
+    return (
+        ast.fix_missing_locations(_Powers().visit(copy.deepcopy(tree))) if any(map(_is_power, ast.walk(tree))) else tree
+    )
+
+
+def short_power(base, exponent):
+    """base ** exponent; TooLong if that is a whole number of LONG bits or more."""
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and base.bit_length() * exponent >= LONG:
+        raise TooLong
+    return base**exponent
+
+
 def is_tick(line) -> bool:
     """Is that line such a call?"""
     called = getattr(line.value, "func", None) if isinstance(line, ast.Expr) else None
@@ -52,6 +68,16 @@ def is_tick(line) -> bool:
 def compiled(function) -> bool:
     """Is it decorated with one of Numba's compilers?"""
     return any("jit" in ast.unparse(line) for line in function.decorator_list)
+
+
+def _is_power(node) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant)
+
+
+class _Powers(ast.NodeTransformer):
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        return ast.Call(ast.Name(POWER, ast.Load()), [node.left, node.right], []) if _is_power(node) else node
 
 
 class _Stoppable(ast.NodeTransformer):
