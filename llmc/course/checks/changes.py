@@ -1,5 +1,6 @@
 """Sentences about a change, of our solution or of the learner's function, that explains a wrong array."""
 
+import ast
 import re
 
 from llmc.course.checks import causes, evidence, text, written
@@ -27,6 +28,8 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     if found.ours and found.yours and _both_lack_a_piece(found):
         theirs, there = (words.removeprefix("without ") for words in (found.yours, found.ours))
         where = f"{theirs}{_in_its_place(theirs)}"
+        if _is_ours(theirs):
+            return [*first, *causes.remarks()]  # what lacks that piece has too few numbers left to tell a mistake
         same = theirs.split("`")[:2] == there.split("`")[:2]  # the text does not show what is wrong with it
         ours = "the same term, but in another place, or with other numbers in it" if same else there
         return [*first, f"The mistake is in {where}: all else is right. Our solution has {ours}.", *causes.remarks()]
@@ -49,6 +52,14 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
     early = [f"Does your function read `{each}` before it has written it?" for each in _written_by(found.ours, got)]
     ours = f"{name} has the values that our solution gives {found.ours}."
     return [ours, *_too_late(found.ours), *causes.glossary(found.ours), *alone, *early]
+
+
+def _is_ours(piece) -> bool:
+    """Does the line that the piece stands in, as its words quote it, stand in our solution to the letter?"""
+    solution = causes.looked_into() and causes.looked_into().solution()
+    _, found, line = piece.rpartition(" in ")
+    quoted = line.removeprefix("the line ").strip("`")
+    return bool(found and solution) and quoted in ast.unparse(solution.tree)
 
 
 def _too_late(words) -> list[str]:

@@ -72,7 +72,8 @@ GENERIC = re.compile(
 )  # in the first line of others
 MEASURED = re.compile(r"\bgot\b|your answer is|you return")  # in those that say no more than that it is wrong
 WATCHED = 3  # calls in which it is seen whether loops make a turn
-SEEDS = (11, 12)
+SEEDS, FURTHER = (11, 12), range(13, 21)  # the latter for a change that is to be named, as many as are quickly done
+QUICKLY = 1.0  # seconds of processor time
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
 # All that it changes is a dtype, or what something begins with.
 ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in ")
@@ -100,7 +101,9 @@ def searching(seconds):
 
 
 def with_remedy(check, cell, message, named=False) -> str:
-    """The message, with that sentence behind its first line. Whatever happens in the search, the message is there.
+    """The message, with that sentence. Whatever happens in the search, the message is there.
+
+    It stands behind a first line that is GENERIC, and behind all sentences of a check that says more.
 
     named: its first line says what the mistake is, so that no change may stand there which makes up for it elsewhere.
 
@@ -132,8 +135,15 @@ def with_remedy(check, cell, message, named=False) -> str:
             message = message.replace(f"{said[0]}\n", "")
         first, *others = (_without_coincidence(message, found, search.given()) if found else message).splitlines()
         others = [line for line in others if not (found and PASSES in found and line.startswith(ELSE_RIGHT))]
-        return "\n".join([first, f"{found}.", *others] if found else [first, *others])
+        at = _behind_its_sentences(others) if told else 0
+        return "\n".join([first, *others[:at], *[f"{found}."] * bool(found), *others[at:]])
     return message
+
+
+def _behind_its_sentences(lines) -> int:
+    """Where what a check says in sentences ends: what it knows of an answer comes before a change that passes it."""
+    ends = (k for k, line in enumerate(lines) if not line or line.startswith(("→", " ", "The call was ", "expected ")))
+    return next(ends, len(lines))
 
 
 def _unsure(words) -> bool:
@@ -270,6 +280,8 @@ class _Search:
                     kinds = kinds or self._kinds(whole)
                     if accidental(words, kinds, lambda: self._kinds(self.answer)):
                         continue
+                    if not self._passes_further():
+                        continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     doubtful = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
                     if line in found or doubtful and found and not only:
@@ -353,6 +365,11 @@ class _Search:
             self.refusal = str(error)
             return False
         return True
+
+    def _passes_further(self) -> bool:
+        """The same on other numbers, as often as can be done QUICKLY."""
+        end = time.thread_time() + QUICKLY
+        return all(self._passes(seed, likely=True) for seed in FURTHER if time.thread_time() < end)
 
     def _deadline(self, seconds):
         return min(self.end, time.thread_time() + seconds)

@@ -22,6 +22,7 @@ from llmc.course.kernel_checks.lines import NAMED
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.pieces import OTHERWISE, TURNS, head_of
 from llmc.course.kernel_checks.repairs import repairs
+from llmc.course.kernel_checks.solutions import source_of
 from llmc.course.kernel_checks.switched import Switched, changed
 from llmc.course.kernel_checks.wider import wider
 from llmc.course.learner import journal
@@ -39,6 +40,7 @@ SLIPS = 1.5  # the rank up to which something is another than it should be, and 
 NO_FACTORS = 2.9  # … and no result is multiplied by a factor
 SIMPLE = r"[a-z_]\w*(?:\.[xyz])?"
 OFF_BY_ONE = re.compile(r"\s*[-+] 1\b")
+WORD = re.compile(r"[A-Za-z_]\w*")
 LEAVES = re.compile(r"\)\s*\{?\s*return\s*;")  # behind a condition
 NEEDLESS = re.compile(rf"(?<!\w)\((?:(-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])|({SIMPLE})\)(?= [-+*/] ))")
 
@@ -89,10 +91,19 @@ def _first(code, kernel, launch, ours, confirmed, several) -> str | None:
             if report.raw.problems or not alike(given, ours):
                 continue
             tried += 1
-            if confirmed(changed(code, several[k])):
+            if not _brings_in(code, changed(code, several[k]), kernel) and confirmed(changed(code, several[k])):
                 staying = _staying(code, several[k])
                 return sentence(code, staying if staying and confirmed(changed(code, staying)) else several[k])
     return None
+
+
+def _brings_in(code, now, kernel) -> bool:
+    """Does the change need a name, gridDim say, that neither the kernel nor our solution has?
+
+    It may then make up for another mistake.
+    """
+    before, after, ours = (set(WORD.findall(mask(text))) for text in (code, now, source_of(kernel) or now))
+    return bool(after - before - ours)
 
 
 def _staying(code, repair):

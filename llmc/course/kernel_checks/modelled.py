@@ -35,6 +35,7 @@ WIDER = re.compile(r"with `(.+) (?:>|(<=)) (.+)` in place of `\1 (?(2)<|>=) \3`"
 
 UNBRACKETED = re.compile(r"with `(.+ //) (.+)` in place of `\1 \(\2\)`")  # `i / T * C` for `i / (T * C)`
 CHANGED = re.compile(r" in `([^`]+)`")
+LONG_PIECE = re.compile(r" in `([^`]{12,})`$")
 LEFT_OUT = re.compile(r"without the (?:condition|line) `([^`]+)`(?: in front of `[^`]+`)?")
 
 
@@ -160,12 +161,15 @@ def _alike(function, replay, seen) -> bool:
 
 
 def _has_it(words, code, source) -> bool:
-    """Does the change leave out a condition that the learner's text has, as often as ours? Then it lacks another."""
-    left_out = LEFT_OUT.fullmatch(words)
-    if not left_out:
+    """Has the learner's text what the change leaves out, or the piece that it changes, as often as ours?
+
+    Then the mistake is in another place.
+    """
+    found = LEFT_OUT.fullmatch(words) or LONG_PIECE.search(words)
+    if not found:
         return False
-    theirs, ours, condition = ("".join(text.split()) for text in (mask(code), source, left_out[1]))
-    return theirs.count(condition) >= ours.count(condition) > 0
+    theirs, ours, line = ("".join(text.split()).replace("//", "/") for text in (mask(code), source, found[1]))
+    return theirs.count(line) >= ours.count(line) > 0
 
 
 def _of_our_own(words, source) -> bool:

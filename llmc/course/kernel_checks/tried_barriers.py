@@ -124,8 +124,8 @@ def _several_write(report, problem) -> str:
         if len(threads) > 1:
             one, other = (named(report, number).partition(" of block")[0] for number in threads[:2])
             return (
-                f"{one[:1].upper()}{one[1:]} and {other} of a block write the same element in line {line}, so a "
-                "barrier does not help: give each thread an element of its own, or use atomicAdd if all must add."
+                f"{one[:1].upper()}{one[1:]} and {other} of a block write the same element in line {line}, and no "
+                "barrier in front of that line or behind it parts them."
             )
     return ""
 
@@ -181,15 +181,12 @@ def _another_order(code, problem, barrier, trial) -> str:
             head, _ = loop_around(code, first, second)
             return (
                 f"{PASSES} two loops in place of that on line {head}: one for line {first}, then `{barrier}`, then one "
-                f"for line {second}, which needs what all turns of the first one write."
+                f"for line {second}."
             )
         if (changed := orders.exchanged(code, first, second, barrier)) and trial.accepts(changed):
             (start, _), _ = orders.parted(code, first, second)
             ahead = line_at(statements(code), start)
-            return (
-                f"{PASSES} line {second} in front of line {ahead}, and `{barrier}` between them: it needs what line "
-                f"{first} overwrites."
-            )
+            return f"{PASSES} line {second} in front of line {ahead}, and `{barrier}` between them."
     return ""
 
 
@@ -203,8 +200,8 @@ def _one_of_them(code, problem, trial) -> str:
     if column_beyond_its_row(problem.found):
         return general
     values = general.partition("The first has ")
-    told = "The index is the same for both threads, so a barrier does not help, nor does it if one thread alone writes"
-    return f"{told} there: should each have an element of its own?{f' {values[1]}{values[2]}' if values[1] else ''}"
+    told = f"Both threads write this element in line {line}, and no barrier in front of it or behind it parts them."
+    return f"{told}{f' {values[1]}{values[2]}' if values[1] else ''}"
 
 
 def _before_the_write(code, problem, barrier, trial) -> str:
