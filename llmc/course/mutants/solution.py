@@ -13,12 +13,14 @@ from llmc.course.mutants.outdated import FROM_0, from_0
 from llmc.course.mutants.places import with_fields
 from llmc.course.mutants.stoppable import (
     POWER,
+    TIMES,
     compiled,
+    ending,
     short_power,
+    short_product,
     short_range,
     stoppable,
     ticking,
-    with_short_powers,
 )
 
 PLAIN = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)  # lines of a notebook that only define something
@@ -44,9 +46,9 @@ class Solution:
         """
         if deadline > self.before.get(LATEST, 0.0):  # for functions of the cells above, whose loops can be stopped, too
             self.before.update({LATEST: deadline, **ticking(deadline)})
-        ours = {CHANGED: changed, FROM_0: from_0, POWER: short_power}
+        ours = {CHANGED: changed, FROM_0: from_0, POWER: short_power, TIMES: short_product}
         namespace = {"range": short_range, **self.before, **ticking(deadline, seen), **ours}
-        exec(compile(with_short_powers(self.tree), f"<solution of {self.exercise}>", "exec"), namespace)
+        exec(compile(ending(self.tree), f"<solution of {self.exercise}>", "exec"), namespace)
         return namespace[self.exercise]
 
 

@@ -5,7 +5,8 @@ import copy
 import sys
 import time
 
-TICK, POWER = "__tick__", "__power__"
+TICK, POWER, TIMES = "__tick__", "__power__", "__times__"
+OF_MANY = ("prod", "sum", "max", "min", "len", "sorted", "list", "tuple")  # they may be given a list that is repeated
 
 MANY = 200_000  # turns that a range may have: a comprehension cannot be stopped
 LONG = 100_000  # bits that a whole number may have: a power cannot be stopped
@@ -44,11 +45,10 @@ def stoppable(tree):
     return ast.fix_missing_locations(_Stoppable().visit(tree))
 
 
-def with_short_powers(tree):
-    """The tree, or a changed copy in which every power that is not a constant one is a call of POWER."""
-    return (
-        ast.fix_missing_locations(_Powers().visit(copy.deepcopy(tree))) if any(map(_is_power, ast.walk(tree))) else tree
-    )
+def ending(tree):
+    """The tree, or a changed copy in which what may be far too large is a call of POWER or TIMES."""
+    risky = any(_is_power(node) or _repeats(node) for node in ast.walk(tree))
+    return ast.fix_missing_locations(_Ending().visit(copy.deepcopy(tree))) if risky else tree
 
 
 def short_power(base, exponent):
@@ -57,6 +57,14 @@ def short_power(base, exponent):
     if whole and base.bit_length() * exponent >= LONG:
         raise TooLong
     return base**exponent
+
+
+def short_product(a, b):
+    """a * b; TooLong if that is a list, say, of MANY or more."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, list | tuple | str | bytes) and isinstance(other, int) and len(one) * other >= MANY:
+            raise TooLong
+    return a * b
 
 
 def is_tick(line) -> bool:
@@ -74,10 +82,28 @@ def _is_power(node) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant)
 
 
-class _Powers(ast.NodeTransformer):
+def _repeats(node) -> bool:
+    named = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in OF_MANY
+    return named and any(map(_is_product, node.args))
+
+
+def _is_product(node) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+class _Ending(ast.NodeTransformer):
     def visit_BinOp(self, node):
         self.generic_visit(node)
-        return ast.Call(ast.Name(POWER, ast.Load()), [node.left, node.right], []) if _is_power(node) else node
+        return _called(POWER, node) if _is_power(node) else node
+
+    def visit_Call(self, node):
+        if _repeats(node):
+            node.args = [_called(TIMES, each) if _is_product(each) else each for each in node.args]
+        return self.generic_visit(node)
+
+
+def _called(name, node):
+    return ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], [])
 
 
 class _Stoppable(ast.NodeTransformer):
