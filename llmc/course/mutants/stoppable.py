@@ -5,10 +5,11 @@ import copy
 import sys
 import time
 
-TICK, POWER, TIMES = "__tick__", "__power__", "__times__"
+TICK, LATE, POWER, TIMES = "__tick__", "__late__", "__power__", "__times__"
 OF_MANY = ("prod", "sum", "max", "min", "len", "sorted", "list", "tuple")  # they may be given a list that is repeated
 
-MANY = 200_000  # turns that a range may have: a comprehension cannot be stopped
+MANY = 200_000  # turns that a range may have, and parts that a repeated list may have
+RISKY = (ast.Lambda, ast.comprehension)
 LONG = 100_000  # bits that a whole number may have: a power cannot be stopped
 
 
@@ -25,7 +26,7 @@ def short_range(*arguments) -> range:
 
 
 def ticking(deadline: float, seen=None) -> dict:
-    """The name that stoppable code calls: it raises TooLong once time.thread_time() is past the deadline.
+    """The names that stoppable code calls: they raise TooLong once time.thread_time() is past the deadline.
 
     seen: a set for (function, line) of every loop that makes a turn.
     """
@@ -34,10 +35,13 @@ def ticking(deadline: float, seen=None) -> dict:
         if seen is not None:
             frame = sys._getframe(1)
             seen.add((frame.f_code.co_name, frame.f_lineno))
+        late()
+
+    def late():
         if time.thread_time() > deadline:
             raise TooLong
 
-    return {TICK: tick}
+    return {TICK: tick, LATE: late}
 
 
 def stoppable(tree):
@@ -46,8 +50,12 @@ def stoppable(tree):
 
 
 def ending(tree):
-    """The tree, or a changed copy in which what may be far too large is a call of POWER or TIMES."""
-    risky = any(_is_power(node) or _repeats(node) for node in ast.walk(tree))
+    """The tree, or a changed copy that ends also where its lines alone do not show how long it takes.
+
+    There every lambda and every comprehension asks whether it is LATE, and what may be far too large is a call of POWER
+    or TIMES.
+    """
+    risky = any(isinstance(node, RISKY) or _is_power(node) or _repeats(node) for node in ast.walk(tree))
     return ast.fix_missing_locations(_Ending().visit(copy.deepcopy(tree))) if risky else tree
 
 
@@ -92,18 +100,31 @@ def _is_product(node) -> bool:
 
 
 class _Ending(ast.NodeTransformer):
+    def visit_FunctionDef(self, node):
+        return node if compiled(node) else self.generic_visit(node)
+
+    def visit_Lambda(self, node):
+        self.generic_visit(node)
+        node.body = ast.BoolOp(ast.Or(), [_call(LATE), node.body])
+        return node
+
+    def visit_comprehension(self, node):
+        self.generic_visit(node)
+        node.ifs.insert(0, ast.UnaryOp(ast.Not(), _call(LATE)))
+        return node
+
     def visit_BinOp(self, node):
         self.generic_visit(node)
-        return _called(POWER, node) if _is_power(node) else node
+        return _call(POWER, node.left, node.right) if _is_power(node) else node
 
     def visit_Call(self, node):
         if _repeats(node):
-            node.args = [_called(TIMES, each) if _is_product(each) else each for each in node.args]
+            node.args = [_call(TIMES, each.left, each.right) if _is_product(each) else each for each in node.args]
         return self.generic_visit(node)
 
 
-def _called(name, node):
-    return ast.Call(ast.Name(name, ast.Load()), [node.left, node.right], [])
+def _call(name, *arguments):
+    return ast.Call(ast.Name(name, ast.Load()), [*arguments], [])
 
 
 class _Stoppable(ast.NodeTransformer):
