@@ -136,7 +136,7 @@ def causal_with_tril_and_logs(scores):
     return np.exp(x - log_total[:, np.newaxis])
 
 
-@wrong("causal_softmax", says="the mask is missing")
+@wrong("causal_softmax", says="the softmax of whole rows: hidden scores count, too")
 def causal_without_mask(scores):
     e = np.exp(scores - scores.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
@@ -155,7 +155,7 @@ def causal_masks_with_zero(scores):
     return e / e.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="the mask must spare the diagonal")
+@wrong("causal_softmax", says="row 0 alone is NaN (not a number). The first token may look at itself")
 def causal_hides_itself(scores):
     x = np.where(np.triu(np.ones(scores.shape, bool)), -np.inf, scores)
     with np.errstate(all="ignore"):
@@ -184,7 +184,7 @@ def causal_over_everything(scores):
     return e / e.sum()
 
 
-@wrong("causal_softmax", says="divide it by the row's sum")
+@wrong("causal_softmax", says="not divided by the row's sum")
 def causal_without_division(scores):
     return np.tril(np.exp(scores))
 
@@ -195,7 +195,7 @@ def causal_without_exp(scores):
     return x / x.sum(-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="nothing subtracted: subtract the largest visible score of each row before np.exp")
+@wrong("causal_softmax", says="nothing subtracted, not the largest visible score of each row")
 def causal_overflows(scores):
     with np.errstate(all="ignore"):
         e = np.tril(np.exp(scores))
@@ -290,20 +290,20 @@ def loss_with_logaddexp(logits, targets):
     return np.mean(np.logaddexp.reduce(logits, axis=-1) - z)
 
 
-@wrong("next_token_loss", says="put a minus in front of the logarithm")
+@wrong("next_token_loss", says="loss equals minus the loss")
 def loss_without_minus(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
 
 
-@wrong("next_token_loss", says="the loss with 1e-09 added to the probability: do without probabilities.")
+@wrong("next_token_loss", says="the loss with 1e-09 added to the probability.")
 def loss_with_an_epsilon(logits, targets):
     p = np.exp(logits - logits.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1) + 1e-9).mean()
 
 
-@wrong("next_token_loss", says="the sum over all positions: take the mean")
+@wrong("next_token_loss", says="the sum over all positions, not the mean")
 def loss_is_summed(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1)).sum()
@@ -315,7 +315,7 @@ def loss_in_bits(logits, targets):
     return -np.log2(np.take_along_axis(p, targets[..., None], -1)).mean()
 
 
-@wrong("next_token_loss", says="take the logarithm first, then the mean")
+@wrong("next_token_loss", says="-log of the mean probability, not the mean")
 def loss_of_the_mean(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return -np.log(np.take_along_axis(p, targets[..., None], -1).mean())
@@ -332,7 +332,7 @@ def loss_shifts_again(logits, targets):
     return -np.log(np.take_along_axis(p[:, :-1], targets[:, 1:, None], -1)).mean()
 
 
-@wrong("next_token_loss", says="logits[..., targets] pairs all with all")
+@wrong("next_token_loss", says="the loss of every target of the batch at every position")
 def loss_of_all_pairs(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return -np.log(p[..., targets]).mean()
@@ -344,7 +344,7 @@ def loss_over_the_wrong_axis(logits, targets):
     return -np.log(np.take_along_axis(p, targets[..., None], -1)).mean()
 
 
-@wrong("next_token_loss", says="take the target's, right or not")
+@wrong("next_token_loss", says="the loss of the likeliest word, not of the target")
 def loss_of_the_likeliest(logits, targets):
     p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     return -np.log(p.max(-1)).mean()
@@ -387,7 +387,7 @@ def loss_subtracts_m_twice(logits, targets):
     return (total - m - z).mean()
 
 
-@wrong("next_token_loss", says="log2 of the sum: use the natural logarithm")
+@wrong("next_token_loss", says="log2 of the sum, not its natural logarithm")
 def loss_with_log2_of_the_sum(logits, targets):
     m = logits.max(axis=-1)
     total = np.log2(np.exp(logits - m[..., None]).sum(axis=-1))
@@ -401,14 +401,14 @@ def loss_with_log2_and_no_maximum(logits, targets):
     return (np.log2(np.exp(logits).sum(axis=-1)) - z).mean()
 
 
-@wrong("next_token_loss", says="with 1e-300 instead of 0: do without probabilities")
+@wrong("next_token_loss", says="with 1e-300 instead of 0")
 def loss_clips_probabilities(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)
     return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1), 1e-300)).mean()
 
 
-@wrong("next_token_loss", says="with 1e-12 instead of 0: do without probabilities")
+@wrong("next_token_loss", says="with 1e-12 instead of 0")
 def loss_adds_a_small_number(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)
@@ -437,7 +437,7 @@ def loss_takes_word_0_for_padding(logits, targets):
     return (losses * real).sum() / max(real.sum(), 1)
 
 
-@wrong("next_token_loss", says="the median of the losses: take their mean")
+@wrong("next_token_loss", says="the median of the losses, not their mean")
 def loss_takes_the_median(logits, targets):
     m = logits.max(-1, keepdims=True)
     lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
@@ -453,7 +453,7 @@ def loss_refuses_the_other_words(logits, targets):
     return -(y * np.log(p) + (1 - y) * np.log(1 - p)).sum(-1).mean()
 
 
-@wrong("next_token_loss", says="for a row alone it is finite: does each row subtract its own largest logit?")
+@wrong("next_token_loss", says="in a batch; for a row alone, around 1000 or -1000, it is finite")
 def loss_with_one_maximum_for_the_batch(logits, targets):
     m = logits.max()
     lse = np.log(np.exp(logits - m).sum(-1)) + m
@@ -461,7 +461,7 @@ def loss_with_one_maximum_for_the_batch(logits, targets):
     return (lse - z).mean()
 
 
-@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+@wrong("next_token_loss", says="It is not finite for")
 def loss_subtracts_the_smallest(logits, targets):
     m = logits.min(-1, keepdims=True)
     lse = np.log(np.exp(logits - m).sum(-1)) + m[..., 0]
@@ -469,7 +469,7 @@ def loss_subtracts_the_smallest(logits, targets):
     return (lse - z).mean()
 
 
-@wrong("next_token_loss", says="subtract the largest of each row before np.exp, and nothing less")
+@wrong("next_token_loss", says="It is not finite for")
 def loss_subtracts_the_targets_logit(logits, targets):
     z = np.take_along_axis(logits, targets[..., None], -1)
     return np.log(np.exp(logits - z).sum(-1)).mean()
@@ -552,17 +552,17 @@ def descend_scales_the_gradient(w, dw, step):
     w -= dw
 
 
-@wrong("descend", says="its steps are too short in all")
+@wrong("descend", says="The goal is below 0.02")
 def descend_too_slowly(w, dw, step):
     w -= 0.001 * dw
 
 
-@wrong("descend", says="Take a smaller learning rate")
+@wrong("descend", says="so large that they jump over the valley")
 def descend_too_fast(w, dw, step):
     w -= 100 * dw
 
 
-@wrong("descend", says="take a smaller learning rate. By then it had grown from 0 to 5")
+@wrong("descend", says="By then the learning rate had grown from 0 to 5")
 def descend_ever_faster(w, dw, step):
     w -= 0.5 * step * dw
 
@@ -587,7 +587,7 @@ def descend_explodes_at_five(w, dw, step):
     w -= 5 * dw
 
 
-@wrong("descend", says="w is as it was after step 1, 2, 3, 10, 15 and 18: is the learning rate 0 there?")
+@wrong("descend", says="w is as it was after step 1, 2, 3, 10, 15 and 18")
 def descend_never_moves(w, dw, step):
     w -= (step // 20) * dw
 
@@ -617,7 +617,7 @@ def causal_hides_scores_of_zero(scores):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("causal_softmax", says="mask with -np.inf")
+@wrong("causal_softmax", says="their shares must be 0")
 def causal_masks_with_a_finite_number(scores):
     x = np.where(np.tri(len(scores), dtype=bool), scores, -1000).astype(scores.dtype)
     e = np.exp(x - x.max(axis=-1, keepdims=True))
@@ -654,7 +654,7 @@ def descend_with_a_rest(w, dw, step):
     w -= (0.0 if step == 10 else 0.5) * dw
 
 
-@wrong("descend", says="with a learning rate below 0, or with + in place of -. At step 15, that is: at step 1, 2, 3")
+@wrong("descend", says="along dw, and not along -dw. At step 15, that is: at step 1, 2, 3")
 def descend_with_a_rate_that_turns(w, dw, step):
     w += (0.05 * step - 0.6) * dw
 
@@ -665,7 +665,7 @@ def descend_elsewhere(w, dw, step):
     w = lower  # noqa: F841
 
 
-@wrong("causal_softmax", says="the softmax with each row's first score subtracted: subtract the largest visible score")
+@wrong("causal_softmax", says="the softmax with each row's first score subtracted, not the largest visible score")
 def causal_from_the_first_score(scores):
     out = np.zeros_like(scores)
     with np.errstate(all="ignore"):
@@ -675,7 +675,7 @@ def causal_from_the_first_score(scores):
     return out
 
 
-@wrong("causal_softmax", says="hidden powers of e are multiplied by 0: inf · 0 is NaN. Mask with -np.inf before np.exp")
+@wrong("causal_softmax", says="hidden powers of e are multiplied by 0: inf · 0 is NaN")
 def causal_with_a_mask_of_zeros(scores):
     seen = np.tri(*scores.shape)
     top = np.array([row[: t + 1].max() for t, row in enumerate(scores)])
@@ -745,7 +745,7 @@ def descend_ever_shorter_along_w(w, dw, step):
     w -= 0.5 * dw / np.arange(1, len(w) + 1)
 
 
-@wrong("next_token_loss", says="the sum over B, averaged over T alone: divide by B, too.")
+@wrong("next_token_loss", says="the sum over B, averaged over T alone.")
 def loss_with_a_sum_over_the_sentences(logits, targets):
     total = 0.0
     for rows, words in zip(logits, targets):
@@ -780,7 +780,7 @@ def descend_by_the_root_of_the_step(w, dw, step):
     w -= 0.5 / np.sqrt(step) * dw
 
 
-@wrong("descend", says="w moved uphill, as with a learning rate below 0, or with + in place of -. At step 0")
+@wrong("descend", says="w moved uphill, along dw, and not along -dw. At step 0")
 def descend_uphill_at_first(w, dw, step):
     if step == 0:
         w += 0.5 * dw
@@ -825,7 +825,7 @@ def descend_by_clipped_slopes(w, dw, step):
     w -= 0.5 * np.clip(dw, -0.5, 0.5)
 
 
-@wrong("next_token_loss", says="for a row around 1000 it is finite, but wrong, as where logits are cut off")
+@wrong("next_token_loss", says="for a row around 1000 it is finite, but wrong")
 def loss_of_logits_up_to_700(logits, targets):
     p = np.exp(np.minimum(logits, 700))
     p /= p.sum(axis=-1, keepdims=True)
@@ -892,7 +892,7 @@ def shares_of_a_count(scores):
     return shares
 
 
-@wrong("next_token_loss", says="take the logarithm of the sum, not of a probability")
+@wrong("next_token_loss", says="is rounded to 0")
 def loss_of_one_hot_times_log_p(logits, targets):
     V = logits.shape[-1]
     z = logits - logits.max(axis=-1, keepdims=True)

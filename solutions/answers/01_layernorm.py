@@ -938,7 +938,7 @@ def backward_multiplies_by_rstd_twice(dout, x, w, mean, rstd):
     return (dnorm - dnorm_mean - norm * both) * rstd[..., None] ** 2, (dout * norm).sum((0, 1)), dout.sum((0, 1))
 
 
-@wrong("layernorm_backward_recompute", says="norm = (out + b) / w: subtract b")
+@wrong("layernorm_backward_recompute", says="norm = (out + b) / w: b is added")
 def recompute_adds_b(dout, out, w, b, rstd):
     norm, dnorm = (out + b) / w, dout * w
     dx = dnorm - dnorm.mean(-1, keepdims=True) - norm * (dnorm * norm).mean(-1, keepdims=True)
@@ -951,7 +951,7 @@ def _write(out, mean, rstd, x, w, b, eps):
     out[...] = (x - mean[..., None]) * rstd[..., None] * w + b
 
 
-@wrong("fast_layernorm_forward", says="rstd equals the reference with eps = 1e-5: use the argument `eps`")
+@wrong("fast_layernorm_forward", says="rstd equals the reference with eps = 1e-5, not with the argument `eps`")
 def fast_with_its_own_eps(out, mean, rstd, x, w, b, eps=1e-5):
     _write(out, mean, rstd, x, w, b, 1e-5)
 
@@ -994,7 +994,7 @@ def forward_with_the_variance_of_a_sequence(x, w, b, eps=1e-5):
     return (x - mean) * rstd[..., None] * w + b, mean[..., 0], rstd
 
 
-@wrong("layernorm_forward", says="the norm of x - mean, divided by C: square the norm first")
+@wrong("layernorm_forward", says="the norm of x - mean, divided by C, in place of the variance")
 def forward_with_the_norm_itself(x, w, b, eps=1e-5):
     mean = x.mean(-1)
     centred = x - mean[..., None]
@@ -1187,7 +1187,7 @@ def fast_with_one_variance_for_a_sequence(out, mean, rstd, x, w, b, eps=1e-5):
         rows += b
 
 
-@wrong("layernorm_backward", says="is the 2 of the derived square missing?")
+@wrong("layernorm_backward", says="the reference with half of the norm · mean(dnorm · norm) term")
 def backward_without_the_2_of_the_square(dout, x, w, mean, rstd):
     C = x.shape[-1]
     mu, r = mean[..., None], rstd[..., None]
@@ -1247,7 +1247,7 @@ def fast_with_plain_squares(out, mean, rstd, x, w, b, eps=1e-5):
     out += b
 
 
-@wrong("layernorm_backward_accumulate", says="equals what belongs in dw: are the two exchanged")
+@wrong("layernorm_backward_accumulate", says="equals what belongs in dw")
 def accumulate_dw_in_the_place_of_db(dx, dw, db, dout, x, w, mean, rstd):
     def gradients():
         norm = (x - mean[..., None]) * rstd[..., None]

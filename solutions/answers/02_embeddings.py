@@ -174,17 +174,17 @@ def one_hot_with_axes_swapped(tokens, V, dtype=np.float32):
     return (tokens[:, None, :] == np.arange(V)[:, None]).astype(dtype)
 
 
-@wrong("one_hot", says="O has dtype bool, expected float32: use the argument dtype")
+@wrong("one_hot", says="O has dtype bool, expected float32, the default of dtype")
 def one_hot_of_booleans(tokens, V, dtype=np.float32):
     return tokens[..., None] == np.arange(V)
 
 
-@wrong("one_hot", says="O has dtype float64, expected float32: use the argument dtype")
+@wrong("one_hot", says="O has dtype float64, expected float32, the default of dtype")
 def one_hot_forgets_dtype(tokens, V, dtype=np.float32):
     return np.eye(V)[tokens]
 
 
-@wrong("one_hot", says="O with dtype=np.float64 has dtype float32: use the argument dtype")
+@wrong("one_hot", says="O with dtype=np.float64 has dtype float32")
 def one_hot_with_its_own_dtype(tokens, V, dtype=np.float32):
     return (tokens[..., None] == np.arange(V)).astype(np.float32)
 
@@ -332,7 +332,7 @@ def backward_averages_tokens(dout, tokens, V, maxT):
     return dwte, _dwpe(dout, maxT)
 
 
-@wrong("encoder_backward", says="sums of runs that begin at np.unique's first places, but the tokens were not sorted")
+@wrong("encoder_backward", says="sums of runs that begin at np.unique's first places, in rows that were not sorted")
 def backward_does_not_sort(dout, tokens, V, maxT):
     rows = dout.reshape(-1, dout.shape[2])
     found, starts = np.unique(tokens.reshape(-1), return_index=True)
@@ -574,7 +574,7 @@ def accumulate_adds_twice(dwte, dwpe, dout, tokens):
     dwte += _dwte(dout, tokens, len(dwte))
 
 
-@wrong("encoder_backward_accumulate", says="the reference times B = 3: is a sum over the batch added once")
+@wrong("encoder_backward_accumulate", says="the reference times B = 3")
 def accumulate_adds_the_whole_sum_each_time(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     for b in range(B):
@@ -635,7 +635,7 @@ def fast_sequence_by_sequence(dwte, dwpe, dout, tokens):
         dwpe[: len(ids)] += rows
 
 
-@wrong("fast_encoder_backward", says="Is anything added one number at a time, as by `np.add.at`?")
+@wrong("fast_encoder_backward", says="A whole row of `dout` can be added at once")
 def fast_with_an_index_for_each_number(dwte, dwpe, dout, tokens):
     np.add.at(dwte, (tokens[:, :, None], np.arange(dout.shape[2])), dout)
     dwpe[: tokens.shape[1]] += dout.sum(axis=0)
@@ -842,7 +842,7 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@wrong("encoder_backward", says="where the last run of the sorted order is left out.")
+@wrong("encoder_backward", says="the reference without the last token, V - 1: its rows of dout are lost.")
 def backward_loses_the_last_run(dout, tokens, V, maxT):
     B, T, C = dout.shape
     flat = tokens.ravel()
@@ -961,13 +961,13 @@ def _add_runs(dwte, dout, tokens, starts):
         dwte[token] += rows[order[start:end]].sum(axis=0)
 
 
-@wrong("fast_encoder_backward", says="where the tokens first occur before they are sorted (in ascending order): give")
+@wrong("fast_encoder_backward", says="where the tokens first occur before they are sorted (in ascending order)")
 def fast_with_sorted_starts_of_unsorted_tokens(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     _add_runs(dwte, dout, tokens, np.sort(np.unique(tokens, return_index=True)[1]))
 
 
-@wrong("fast_encoder_backward", says="where the tokens first occur before they are sorted: give np.unique the sorted")
+@wrong("fast_encoder_backward", says="where the tokens first occur before they are sorted")
 def fast_with_starts_of_unsorted_tokens(dwte, dwpe, dout, tokens):
     dwpe[: dout.shape[1]] += dout.sum(axis=0)
     _add_runs(dwte, dout, tokens, np.unique(tokens, return_index=True)[1])
@@ -1028,7 +1028,7 @@ def accumulate_of_a_short_bincount(dwte, dwpe, dout, tokens):
         dwpe[t] += dout[:, t].sum(axis=0)
 
 
-@wrong("fast_encoder_backward", says="as they are where the last run of the sorted order is left out.\n→")
+@wrong("fast_encoder_backward", says="its rows of dout are lost.\n→")
 def fast_without_the_end_of_the_last_run(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape
     for sequence in dout:

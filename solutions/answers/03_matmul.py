@@ -553,7 +553,7 @@ def cost_leaves_one_out(B, T, C_in, C_out, itemsize=4):
     return flops, nbytes, flops / nbytes
 
 
-@wrong("matmul_cost", says="intensity equals only its whole part: // drops the rest")
+@wrong("matmul_cost", says="intensity equals only its whole part")
 def cost_with_whole_division(B, T, C_in, C_out, itemsize=4):
     flops, nbytes = 2 * B * T * C_in * C_out, itemsize * (B * T * C_in + C_in * C_out + B * T * C_out)
     return flops, 2 * flops, nbytes, flops // nbytes
@@ -657,7 +657,7 @@ def fast_rebinds_out(out, x, w, b):
     return out
 
 
-@wrong("fast_matmul_forward", says="the goal is at least 2 times as fast. Look first at products")
+@wrong("fast_matmul_forward", says="the goal is at least 2 times as fast. Products")
 def fast_is_no_faster(out, x, w, b):
     wide = x.astype(np.float64)
     for o in range(len(w)):
@@ -693,9 +693,7 @@ def _column_by_column(out, x, w, b):
                 out[n, o] += x[n, i] * w[o, i]
 
 
-@wrong(
-    "fast_matmul_forward", says="Look first at how often each number is fetched: it can serve several sums (hint 3)."
-)
+@wrong("fast_matmul_forward", says="A number that is fetched once can serve several sums (hint 3).")
 def fast_through_memory(out, x, w, b):
     _column_by_column(out, x, w, b)
 
@@ -888,7 +886,7 @@ def fast_with_two_sums_exchanged(out, x, w, b):
             out[n, o] = (x[n] * w[o]).sum() + b[o]
 
 
-@wrong("fast_matmul_forward", says="b added 2 times: add it once, not with every block of the sum")
+@wrong("fast_matmul_forward", says="b added 2 times, with every block of the sum")
 def fast_with_b_in_every_block(out, x, w, b):
     out[...] = 0
     for start in range(0, x.shape[1], 64):
@@ -1015,6 +1013,6 @@ def _with_b_in_every_product(out, x, w, b):
             out[n, o] = s
 
 
-@wrong("fast_matmul_forward", says="b added 7 times: add it once, not with every product")
+@wrong("fast_matmul_forward", says="b added 7 times, with every product")
 def fast_with_b_in_every_product(out, x, w, b):
     _with_b_in_every_product(out, x, w, b)

@@ -87,7 +87,7 @@ def forward_root_of_two_alone(x):
     return 0.5 * x * (1 + np.tanh(math.sqrt(2) / math.pi * (x + 0.044715 * x**3)))
 
 
-@wrong("gelu_forward", says="out equals 0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing")
+@wrong("gelu_forward", says="out equals 0.5 · x + tanh(u): 0.5 · x multiplies tanh(u), too")
 def forward_without_brackets(x):
     return 0.5 * x * 1 + np.tanh(S * (x + 0.044715 * x**3))
 
@@ -301,7 +301,7 @@ def backward_multiplies_by_the_output(dout, x):
     return dout * (gate + out * (1 - t * t) * du)
 
 
-@wrong("gelu_backward", says="dout multiplies both terms, so put them in brackets")
+@wrong("gelu_backward", says="dout multiplies both terms")
 def backward_scales_one_term_by_dout(dout, x):
     s = math.sqrt(2 / math.pi)
     t = np.tanh(s * (x + 0.044715 * x**3))
@@ -671,7 +671,7 @@ def stream_stops_before_the_first_block(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="is each d[k + 1] computed before d[k] is made from it?")
+@wrong("residual_stream_backward", says="the reference at d[N - 1] and d[N] only")
 def stream_loops_upward_over_zeros(dout, x, w):
     d = np.zeros((len(w) + 1, *dout.shape))
     d[-1] = dout
@@ -680,7 +680,7 @@ def stream_loops_upward_over_zeros(dout, x, w):
     return d
 
 
-@wrong("residual_stream_backward", says="is each d[k + 1] computed before d[k] is made from it?")
+@wrong("residual_stream_backward", says="the reference at d[N - 1] and d[N] only")
 def stream_loops_upward_over_what_was_there(dout, x, w):
     d = np.full((len(w) + 1, *dout.shape), 7.5)  # np.empty, but the same in every run
     d[-1] = dout

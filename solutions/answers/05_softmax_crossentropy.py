@@ -48,20 +48,20 @@ def softmax_with_one_maximum(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="NaN in the row around -1000 alone: is the largest |z| subtracted there")
+@wrong("softmax", says="NaN in the row around -1000 alone. The maximum of a row can be negative")
 def softmax_with_the_largest_size(z):
     finite = np.where(np.isfinite(z), z, 0)
     e = np.exp(z - np.abs(finite).max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="or a maximum that starts at 0?")
+@wrong("softmax", says="NaN in the row around -1000 alone")
 def softmax_with_a_maximum_from_0(z):
     e = np.exp(z - z.max(axis=-1, keepdims=True, initial=0))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="Is z clipped?")
+@wrong("softmax", says="the differences between its logits are lost")
 def softmax_of_logits_clipped_above(z):
     e = np.exp(np.minimum(z, 80))
     return e / e.sum(axis=-1, keepdims=True)
@@ -119,13 +119,13 @@ def softmax_with_the_difference_turned(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="subtract the maximum, nothing less")
+@wrong("softmax", says="NaN where one logit is far above the rest")
 def softmax_minus_the_mean(z):
     e = np.exp(z - z.mean(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="the differences between its logits are lost. Is z clipped?")
+@wrong("softmax", says="the differences between its logits are lost")
 def softmax_clipped_at_80(z):
     e = np.exp(np.clip(z, -80, 80))
     return e / e.sum(axis=-1, keepdims=True)
@@ -284,7 +284,7 @@ def loss_of_the_book(logits, targets):
     return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
 
 
-@wrong("cross_entropy_forward", says="and lse is finite there: use lse - z[target]")
+@wrong("cross_entropy_forward", says="and lse is finite there, as lse - z[target] is")
 def loss_by_log_of_p(logits, targets):
     e = np.exp(logits - logits.max(axis=-1, keepdims=True))
     p = e / e.sum(axis=-1, keepdims=True)
@@ -317,7 +317,7 @@ def loss_with_1e_9_in_lse(logits, targets):
     return lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0], lse
 
 
-@wrong("cross_entropy_forward", says="lse equals the losses: return losses first, then lse")
+@wrong("cross_entropy_forward", says="lse equals the losses, which come first")
 def loss_after_lse(logits, targets):
     lse = _lse(logits)
     return lse, lse - np.take_along_axis(logits, targets[..., None], -1)[..., 0]
@@ -822,7 +822,7 @@ def fused_adds_to_losses(losses, logits, targets, dloss, V):
         logits[..., V:] = 0
 
 
-@wrong("fused_classifier", says="subtract each row's own maximum")
+@wrong("fused_classifier", says="NaN or infinity for rows around ±1000")
 def fused_of_the_book(losses, logits, targets, dloss, V):
     z = logits[..., :V]
     at = targets[..., None]
@@ -837,7 +837,7 @@ def fused_of_the_book(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fused_classifier", says="subtract each row's own maximum")
+@wrong("fused_classifier", says="NaN or infinity for rows around ±1000")
 def fused_with_one_maximum(losses, logits, targets, dloss, V):
     z = logits[..., :V]
     e = np.exp(z - z.max())
@@ -884,7 +884,7 @@ def fused_always_writes_p(losses, logits, targets, dloss, V):
         logits[..., V:] = 0
 
 
-@wrong("fused_classifier", says="take the logit of the target before exp overwrites it")
+@wrong("fused_classifier", says="log(sum) - exp(z - max)[target]")
 def fused_takes_the_target_too_late(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     p = z if dloss is not None else z.copy()
@@ -1035,7 +1035,7 @@ def fast_adds_a_maximum_that_is_gone(losses, logits, targets, dloss, V):
     logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="the goal is at least 1.5 times as fast. Look first at `exp`")
+@wrong("fast_classifier", says="the goal is at least 1.5 times as fast. `exp` takes time")
 def fast_that_is_not(losses, logits, targets, dloss, V):
     z = logits[..., :V] - logits[..., :V].max(axis=-1, keepdims=True)
     p = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
@@ -1072,7 +1072,7 @@ def fast_leaves_the_padding(losses, logits, targets, dloss, V):
     np.put_along_axis(z, at, np.take_along_axis(z, at, -1) - dloss, -1)
 
 
-@wrong("fast_classifier", says="take the logit of the target before exp overwrites it")
+@wrong("fast_classifier", says="log(sum) - exp(z - max)[target]")
 def fast_takes_the_target_too_late(losses, logits, targets, dloss, V):
     z, at = logits[..., :V], targets[..., None]
     z -= z.max(-1, keepdims=True)
@@ -1159,7 +1159,7 @@ def fused_by_a_helper(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, dloss, V)
 
 
-@wrong("fused_classifier", says="use the argument dloss, whatever it is")
+@wrong("fused_classifier", says="(p - y) / (B·T), whatever dloss is")
 def fused_with_a_mean_of_its_own(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, None if dloss is None else 1 / targets.size, V)
 
@@ -1215,7 +1215,7 @@ def softmax_never_starts_its_sum_again(z):
     return p.reshape(z.shape)
 
 
-@wrong("softmax", says="subtract the maximum before exp")
+@wrong("softmax", says="exp(z) minus its maximum, divided by the sum of that")
 def softmax_subtracts_after_exp(z):
     e = np.exp(z)
     e = e - e.max(-1, keepdims=True)
@@ -1401,7 +1401,7 @@ def softmax_of_logits_from_a_billion_below(z):
     return np.exp(shifted) / np.exp(shifted).sum(-1)[..., None]
 
 
-@wrong("fused_classifier", says="subtract each row's own maximum")
+@wrong("fused_classifier", says="NaN or infinity for rows around ±1000")
 def fused_with_a_maximum_of_at_least_0(losses, logits, targets, dloss, V):
     z = logits[..., :V]
     b, t = np.ix_(*map(range, targets.shape))
@@ -1455,7 +1455,7 @@ def _classified_with_the_maximum_from(first, losses, rows, targets, dloss, V):
         rows[n, targets[n]] -= np.float32(dloss)
 
 
-@wrong("fast_classifier", says="in the padding. Is it read, by the maximum or the sum perhaps?")
+@wrong("fast_classifier", says="in the padding, which may hold anything")
 def fast_with_a_maximum_that_starts_in_the_padding(losses, logits, targets, dloss, V):
     rows = logits.reshape(-1, logits.shape[-1])
     _classified_with_the_maximum_from(-1, losses.reshape(-1), rows, targets.reshape(-1), dloss, V)
@@ -1570,7 +1570,7 @@ def softmax_with_a_sum_of_several_maxima(z):
     return np.exp(z - so_far[..., -1:]) / np.sum(np.exp(z - so_far), axis=-1, keepdims=True)
 
 
-@wrong("fused_classifier", says="subtract each row's own maximum")
+@wrong("fused_classifier", says="NaN or infinity for rows around ±1000")
 def classifier_with_the_maximum_of_a_sequence(losses, logits, targets, dloss, V):
     for b, (z, y) in enumerate(zip(logits[..., :V], targets)):
         e, rows = np.exp(z - z.max()), np.arange(len(y))
@@ -1610,7 +1610,7 @@ def classifier_in_a_reshaped_slice(losses, logits, targets, dloss, V):
         logits[..., V:] = 0
 
 
-@wrong("fast_classifier", says="y is divided by the sum, too; subtract it after")
+@wrong("fast_classifier", says="y is divided by the sum, too")
 def fast_with_y_divided_by_the_sum(losses, logits, targets, dloss, V):
     B, T = targets.shape
     b, t = np.arange(B)[:, None], np.arange(T)
@@ -1694,7 +1694,10 @@ def classifier_that_clears_from_the_end(losses, logits, targets, dloss, V):
         logits[..., -padding:] = 0
 
 
-@wrong("cross_entropy_forward", says="rows around -1000 alone, where all powers of e are 0: subtract each row's own")
+@wrong(
+    "cross_entropy_forward",
+    says="rows around -1000 alone, where all powers of e are 0: a row's own maximum is negative",
+)
 def cross_entropy_of_logits_up_to_80(logits, targets):
     lse = np.log(np.exp(np.minimum(logits, 80)).sum(axis=-1))
     return lse - np.take_along_axis(logits, targets[..., None], axis=-1)[..., 0], lse
@@ -1839,7 +1842,7 @@ def fast_in_two_halves(losses, logits, targets, dloss, V):
         list(pool.map(work, range(2)))
 
 
-@wrong("fused_classifier", says="and the gradient is finite there: use lse - z[target], in which")
+@wrong("fused_classifier", says="and the gradient is finite there, as lse - z[target] is")
 def fused_of_one_hot_times_log_p(losses, logits, targets, dloss, V):
     B, T, Vp = logits.shape
     z = logits[..., :V]

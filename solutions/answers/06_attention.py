@@ -43,7 +43,7 @@ def scores_without_scale(q, k):
     return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T, -np.inf)
 
 
-@wrong("attention_scores", says="divided by hs: divide by its root")
+@wrong("attention_scores", says="divided by hs, not by its root")
 def scores_divided_by_hs(q, k):
     T, hs = q.shape
     return np.where(np.tril(np.ones((T, T))) == 1, q @ k.T / hs, -np.inf)
@@ -89,7 +89,7 @@ def scores_leak(q, k):
     return np.where(np.triu(np.ones((T, T), bool), k=2), -np.inf, q @ k.T / hs**0.5)
 
 
-@wrong("attention_scores", says="scores is nowhere -inf: put -inf")
+@wrong("attention_scores", says="scores is nowhere -inf")
 def scores_without_mask(q, k):
     return q @ k.T / q.shape[1] ** 0.5
 
@@ -99,13 +99,13 @@ def scores_multiply_by_the_mask(q, k):
     return np.tril(q @ k.T / q.shape[1] ** 0.5)
 
 
-@wrong("attention_scores", says="-10000 for future keys: use -np.inf")
+@wrong("attention_scores", says="-10000 for future keys: -np.inf belongs there")
 def scores_with_a_large_number(q, k):
     T, hs = q.shape
     return np.where(np.triu(np.ones((T, T), bool), k=1), -1e4, q @ k.T / hs**0.5)
 
 
-@wrong("attention_scores", says="0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf")
+@wrong("attention_scores", says="0 · ∞ is NaN")
 def scores_multiply_by_infinity(q, k):
     T, hs = q.shape
     with np.errstate(all="ignore"):
@@ -130,7 +130,7 @@ def scores_transpose_the_query(q, k):
     return scores
 
 
-@wrong("attention_scores", says="scores holds shares, because every row adds up to 1: return the scores themselves")
+@wrong("attention_scores", says="scores holds shares, because every row adds up to 1, and not the scores themselves")
 def scores_go_on_to_the_softmax(q, k):
     T, hs = q.shape
     return _softmax(np.where(np.tril(np.ones((T, T), bool)), q @ k.T / hs**0.5, -np.inf))
@@ -356,7 +356,7 @@ def forward_returns_p_first(qkv, NH):
     return p, _merge(mixed)
 
 
-@wrong("attention_forward", says="Does np.concatenate lack its axis=-1?")
+@wrong("attention_forward", says="the heads lie one after the other along the first axis")
 def forward_concatenates_along_the_first_axis(qkv, NH):
     mixed, p = _right_forward(qkv, NH)
     return np.concatenate([mixed[:, h] for h in range(NH)]), p
@@ -439,7 +439,7 @@ def softmax_forgets_p_in_front(dp, p):
     return dp - (p * dp).sum(-1, keepdims=True)
 
 
-@wrong("attention_softmax_backward", says="subtract it before you multiply by p")
+@wrong("attention_softmax_backward", says="the sum is not multiplied by p")
 def softmax_misses_brackets(dp, p):
     return p * dp - (p * dp).sum(-1, keepdims=True)
 
@@ -652,7 +652,7 @@ def backward_interleaves_heads(dout, qkv, probabilities, NH):
     return parts.transpose(1, 3, 2, 0, 4).reshape(B, T, 3 * C)
 
 
-@wrong("attention_backward", says="dq holds NaN or infinity. Were the gradients of the scores masked with -inf?")
+@wrong("attention_backward", says="dq holds NaN or infinity. Where p is 0, ds = p · (dp - D) is 0 already")
 def backward_masks_the_gradient(dout, qkv, probabilities, NH):
     q, k, v = _split(qkv, 3, NH)
     do, p = _split(dout, 1, NH)[0], probabilities
@@ -662,7 +662,7 @@ def backward_masks_the_gradient(dout, qkv, probabilities, NH):
         return _joined(ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ do)
 
 
-@wrong("attention_backward", says="np.concatenate needs axis=-1 to put them side by side")
+@wrong("attention_backward", says="should lie side by side along the last")
 def backward_concatenates_along_the_first_axis(dout, qkv, probabilities, NH):
     return np.concatenate([_merge(d) for d in _gradients(dout, qkv, probabilities, NH)])
 
@@ -851,12 +851,12 @@ def _online(qkv, NH, rescale_sum, rescale_mixture):
     return _merge(mixed / total)
 
 
-@wrong("lean_attention_forward", says="multiply both the sum and the mixture so far by e to the power of (old - new)")
+@wrong("lean_attention_forward", says="it is right for falling scores")
 def lean_forgets_to_rescale_the_sum(qkv, NH):
     return _online(qkv, NH, False, True)
 
 
-@wrong("lean_attention_forward", says="right for falling scores, so the trouble comes with later keys")
+@wrong("lean_attention_forward", says="right for falling scores")
 def lean_forgets_to_rescale(qkv, NH):
     return _online(qkv, NH, False, False)
 
@@ -930,7 +930,7 @@ def lean_forgets_to_divide(qkv, NH):
     return _blocks(qkv, NH, divide=False)
 
 
-@wrong("lean_attention_forward", says="go on from block to block (`m = new`)?")
+@wrong("lean_attention_forward", says="what the blocks before it gave is multiplied by 0")
 def lean_forgets_to_keep_the_maximum(qkv, NH):
     return _blocks(qkv, NH, keep_maximum=False)
 
@@ -995,7 +995,7 @@ def forward_with_an_added_mask_of_ten_thousand(qkv, NH):
     return _forward_with(qkv, NH, lambda s: s - (1e4 * ~_seen(s.shape[-1])).astype(s.dtype))
 
 
-@wrong("attention_forward", says="first mask, then subtract each row's own maximum, then exp")
+@wrong("attention_forward", says="np.exp overflows from 89 on in float32")
 def forward_takes_the_maximum_before_the_mask(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     s = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
@@ -1036,7 +1036,7 @@ def lean_forgets_the_weights_of_the_blocks(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="is it in another library's arrays?")
+@wrong("lean_attention_forward", says="for T = 3072 the process grew by")
 def lean_hides_the_table(qkv, NH):
     import torch
 
@@ -1214,7 +1214,7 @@ def forward_with_the_width_of_all_three(qkv, NH):
     return np.moveaxis(p @ v, 1, 2).reshape(B, T, width // 3), p
 
 
-@wrong("lean_attention_forward", says="for large scores: first mask, then subtract each row's own maximum")
+@wrong("lean_attention_forward", says="for large ones: np.exp overflows from 89 on in float32")
 def lean_with_one_maximum_for_all_heads(qkv, NH):
     B, T, width = qkv.shape
     q, k, v = (part.reshape(B, T, NH, -1).swapaxes(1, 2) for part in np.split(qkv, 3, axis=2))

@@ -95,7 +95,7 @@ def one_hot_mistakes(tokens, V) -> dict:
             np.broadcast_to(right.sum(axis=1, keepdims=True), right.shape),
             ONE_HOT,
         ),
-        "rows that have a 1 for the tokens of all sequences at their position: index the batch, too, in step": (
+        "rows that have a 1 for the tokens of all sequences at their position: each sequence has rows of its own": (
             np.broadcast_to(right.max(axis=0), right.shape),
             ONE_HOT,
         ),
@@ -105,7 +105,7 @@ def one_hot_mistakes(tokens, V) -> dict:
         ),
         "rows that have a 1 for every token up to their own": ((np.arange(V) <= tokens[..., None]) * 1.0, ONE_HOT),
         "ones at the places `tokens` of the flattened array: they belong at [b, t, tokens[b, t]]": (flat, ONE_HOT),
-        "one-hot columns (B, V, T) reshaped to (B, T, V): move the axis of the tokens instead": (
+        "one-hot columns (B, V, T) reshaped to (B, T, V): reshape does not transpose": (
             right.swapaxes(-1, -2).reshape(right.shape),
             ONE_HOT,
         ),
@@ -161,7 +161,7 @@ def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
         kept_last[used] = _last(dout, tokens, V)[used] - dwte0[used]
         kept_positions = np.zeros_like(dwpe0)  # (maxT, C)
         kept_positions[:T] = right.dwpe[:T] - dwpe0[:T]
-        text = "the reference in rows that were overwritten instead of accumulated (use +=)"
+        text = "the reference in rows that were overwritten instead of accumulated"
         wrong_dwte[text] = (kept_sum, ACCUMULATE)
         wrong_dwte["the last row of dout for each token, written over what dwte held"] = (kept_last, BUG)
         wrong_dwpe[text] = (kept_positions, ACCUMULATE)
@@ -180,7 +180,7 @@ def never_cleared(got, expected, of_zeros) -> dict:
     unused = ~expected.any(axis=-1)  # (rows,)
     if not got[unused].any() or not of_zeros[unused].any() or (of_zeros[unused] == 1).all():  # made by np.ones
         return {}
-    where = "the line that makes this table: it should be np.zeros"
+    where = "the line that makes this table"
     held = "memory that was never cleared" if names("empty") else "numbers other than 0"
     if np.allclose(got[~unused], expected[~unused], rtol=1e-6):
         return {f"the reference in the rows that are used, and {held} in the others": (got, where)}
@@ -248,15 +248,15 @@ def _wrong_dwte(dout, tokens, V, right):
         "tokens sequence by sequence, (B, T)": (by_position, TOKENS),
         "the reference with dout's rows matched to the wrong tokens: the tokens go position by position, (T, B), the "
         "rows sequence by sequence, (B, T)": (tokens_by_position, TOKENS),
-        "the last row of dout for each token, times how often it occurs: add up all of its rows": (
+        "the last row of dout for each token, times how often it occurs": (
             counts * _last(dout, tokens, V),
             TOKENS,
         ),
-        "the first row of dout for each token, times how often it occurs: add up all of its rows": (
+        "the first row of dout for each token, times how often it occurs": (
             counts * first,
             TOKENS,
         ),
-        "the reference times how often each token occurs: is its whole sum added at each of them?": (
+        "the reference times how often each token occurs": (
             counts * right,
             TOKENS,
         ),
@@ -266,10 +266,10 @@ def _wrong_dwte(dout, tokens, V, right):
             TOKENS,
         ),
         "how often each token occurs: dout itself is missing": (counts + 0 * right, TOKENS),
-        "sums of runs that begin at np.unique's first places, but the tokens were not sorted": (unsorted, SORTING),
-        f"sums of runs {places}: give np.unique the sorted tokens": (unsorted_starts, SORTING),
-        f"sums of runs {places} (in ascending order): give np.unique the sorted tokens": (ascending_starts, SORTING),
-        f"what np.add.reduceat gives for runs {places}: give np.unique the sorted tokens": (reduced, SORTING),
+        "sums of runs that begin at np.unique's first places, in rows that were not sorted": (unsorted, SORTING),
+        f"sums of runs {places}": (unsorted_starts, SORTING),
+        f"sums of runs {places} (in ascending order)": (ascending_starts, SORTING),
+        f"what np.add.reduceat gives for runs {places}": (reduced, SORTING),
         "sums of rows in their old order: dout was not brought into the order of the sorted tokens": (
             unordered,
             SORTING,
@@ -281,13 +281,14 @@ def _wrong_dwte(dout, tokens, V, right):
             "the line that makes dwte",
         ),
     }
-    unended = ", as they are where the last run of the sorted order is left out" if names("argsort") else ""
-    wrong[f"the reference without the last token, V - 1: {LOST}{unended}"] = (_without_row(right, -1), TOKENS)
+    wrong[f"the reference without the last token, V - 1: {LOST}"] = (_without_row(right, -1), TOKENS)
     if names("sort", "unique"):
-        wrong["the reference without the last row of the sorted order: the last run ends too early"] = (cut, SORTING)
+        wrong["the reference without the last row of the sorted order"] = (cut, SORTING)
     if flat.max() < V - 1:
-        largest, where = _without_row(right, flat.max()), SORTING if unended else TOKENS  # (V, C)
-        wrong[f"the reference without the largest token that occurs: {LOST}{unended}"] = (largest, where)
+        wrong[f"the reference without the largest token that occurs: {LOST}"] = (
+            _without_row(right, flat.max()),
+            TOKENS,
+        )
     return wrong
 
 
@@ -338,7 +339,7 @@ def _wrong_dwpe(dout, tokens, maxT, right):
         POSITIONS,
     )
     if B > 1:
-        wrong[f"the reference times B = {B}: is a sum over the batch added once for each of its sequences?"] = (
+        wrong[f"the reference times B = {B}"] = (
             B * right,
             POSITIONS,
         )

@@ -29,8 +29,8 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "p · dp: the row's sum is not subtracted": p * dp,
         "dp minus the row's sum, not multiplied by p": dp - both,
         "p · (1 - p) · dp: only the diagonal of the Jacobian, as if the shares did not compete": p * (1 - p) * dp,
-        "p · dp minus the row's sum: subtract it before you multiply by p": p * dp - both,
-        "p · (dp + the row's sum): subtract the sum": p * (dp + both),
+        "p · dp minus the row's sum: the sum is not multiplied by p": p * dp - both,
+        "p · (dp + the row's sum): the sum is added": p * (dp + both),
         "the reference with the mean of p · dp instead of its sum": p * (dp - (dp * p).mean(-1, keepdims=True)),
         "the reference with the sum of dp alone instead of the sum of p · dp": p * (dp - dp.sum(-1, keepdims=True)),
         "the reference with the mean of dp instead of the sum of p · dp": p * (dp - dp.mean(-1, keepdims=True)),
@@ -48,8 +48,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
         "the reference with sums over the sequences, too: each has a sum of its own for each query": p
         * (dp - (dp * p).sum(axis=(0, -1), keepdims=True)),
         "the reference with one sum over the whole array: every row has a sum of its own": p * (dp - (dp * p).sum()),
-        "the reference with row sums laid along the columns: keepdims=True is missing": p
-        * (dp - both.swapaxes(-1, -2)),
+        "the reference with row sums laid along the columns": p * (dp - both.swapaxes(-1, -2)),
         "the softmax of dp": softmax(dp),
         "dp itself: the step through the softmax is missing": dp,
         "dp · (p - D): dp and p are swapped": dp * (p - both),
@@ -121,9 +120,9 @@ def backward_mistakes(dout, qkv, NH) -> dict:
     for which, at in (("first", 0), ("last", -1)):
         for name, of, terms in (("dk", ds, q), ("dv", p, do)):  # what each query adds to every key
             one = merge(of[:, :, at, :, None] * terms[:, :, at, None])  # (B, T, C)
-            wrong[name][f"the part of the {which} query alone: every query adds its part (+=)"] = (one, ALL_HEADS)
+            wrong[name][f"the part of the {which} query alone: every query adds its part"] = (one, ALL_HEADS)
         one = merge(ds[:, :, :, at, None] * k[:, :, at, None])  # (B, T, C)
-        wrong["dq"][f"the part of the {which} key alone: every key adds its part (+=)"] = (one, ALL_HEADS)
+        wrong["dq"][f"the part of the {which} key alone: every key adds its part"] = (one, ALL_HEADS)
     _add_layouts(wrong, dout, qkv, NH)
     return wrong
 

@@ -20,9 +20,7 @@ from llmc.course.lessons.attention.references import (
     split,
 )
 
-UNSCALED = (
-    "the reference with a running {} not adjusted when the maximum grows: multiply {} by exp(old maximum - new maximum)"
-)
+UNSCALED = "the reference with a running {} not adjusted when the maximum grows"
 
 
 def scores_mistakes(q, k) -> dict:
@@ -31,8 +29,8 @@ def scores_mistakes(q, k) -> dict:
     products = q @ k.T  # (T, T)
     wrong = {
         "q · k not divided by √hs": products,
-        "q · k divided by hs: divide by its root": products / hs,
-        "q · k multiplied by √hs: divide by it": products * hs**0.5,
+        "q · k divided by hs, not by its root": products / hs,
+        "q · k multiplied by √hs, not divided by it": products * hs**0.5,
         "q · k divided by 2 · hs: only √hs divides (`/ hs ** 1 / 2` divides by hs and by 2; the root is hs ** 0.5)": (
             products / (2 * hs)
         ),
@@ -117,11 +115,11 @@ def forward_mistakes(qkv, NH) -> dict:
     late = np.exp(columns - np.maximum.accumulate(columns, axis=-1))  # (B, NH, T, T)   by the maximum of its time
     e = np.exp(columns - columns.max(axis=-1, keepdims=True))  # (B, NH, T, T)
     total, late_total = e.sum(axis=-1, keepdims=True), late.sum(axis=-1, keepdims=True)  # (B, NH, T, 1) each
-    wrong[UNSCALED.format("sum of exponentials", "it")] = (e / late_total, HEAD)
+    wrong[UNSCALED.format("sum of exponentials")] = (e / late_total, HEAD)
     by_p |= {
-        UNSCALED.format("sum of exponentials", "it"): (merge(e @ v / late_total), HEAD),
-        UNSCALED.format("mixture of the values", "it"): (merge(late @ v / total), HEAD),
-        UNSCALED.format("sum and a running mixture", "both"): (merge(late @ v / late_total), HEAD),
+        UNSCALED.format("sum of exponentials"): (merge(e @ v / late_total), HEAD),
+        UNSCALED.format("mixture of the values"): (merge(late @ v / total), HEAD),
+        UNSCALED.format("sum and a running mixture"): (merge(late @ v / late_total), HEAD),
     }
     by_p |= {
         "the heads' outputs reshaped without moving the head axis back: (B, NH, T, hs) must become (B, T, NH, hs)": (
@@ -137,8 +135,8 @@ def forward_mistakes(qkv, NH) -> dict:
             HEADS,
         ),
         "the reference with the probabilities transposed in front of v": (merge(right.swapaxes(-1, -2) @ v), HEAD),
-        "the mixture of the keys: mix the values": (merge(right @ k), HEAD),
-        "the mixture of the queries: mix the values": (merge(right @ q), HEAD),
+        "the mixture of the keys, not of the values": (merge(right @ k), HEAD),
+        "the mixture of the queries, not of the values": (merge(right @ q), HEAD),
     }
     return {"probabilities": wrong, "out": by_p}
 

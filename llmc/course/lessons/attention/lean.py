@@ -21,13 +21,10 @@ from llmc.course.lessons.attention.heads import (
 from llmc.course.own_names import learners_names
 
 EIGHT, HUGE = 8, 1e8
-UNREAD = "no key before it counts. Are the results of its blocks overwritten, or are these keys never read?"
+UNREAD = "no key before it counts"
 # where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
 ONLINE = 'lesson 06, section "5.3 · A first look at online softmax"'
-RESCALE = (
-    f"{ONLINE}: it is right for falling scores, so the trouble comes with later keys. If you keep a running maximum: "
-    "when a block brings a larger one, multiply both the sum and the mixture so far by e to the power of (old - new)"
-)
+RESCALE = f"{ONLINE}: it is right for falling scores"
 
 
 def ramp(qkv, rising):
@@ -41,7 +38,7 @@ def ramp(qkv, rising):
 BLOCKS = (1, 8, 16, 32, 64, 128)  # keys, that online softmax may be tried with
 HOW = {  # (what becomes of the sum so far, of the mixture so far) when a larger maximum comes
     "e to the power of (new - old): the sign is turned around, it is (old - new)": (-1, -1),
-    "nothing: multiply both by e to the power of (old - new)": (0, 0),
+    "nothing: both need e to the power of (old - new)": (0, 0),
     "nothing, and the sum by e to the power of (old - new): both need that factor": (1, 0),
     "the right factor, and the sum by nothing: both need e to the power of (old - new)": (0, 1),
 }
@@ -93,13 +90,13 @@ def look(out, expected):
     if not out[:, wrong].any():
         if end < len(wrong) or not wrong[first:].all():
             return f"the rows {first} … {end - 1}: those of them that are wrong are 0"
-        return f"the rows from {first} on: is there a turn of the loop for the last block, which may be shorter?"
+        return f"the rows from {first} on, which are 0"
     right = f"queries 0 … {first - 1} are right"
     used = _uses(first) if is_explaining() else None
     if used is None:
         return f"{right}, {first} is not"
     if used.later:
-        return f"{right}. Query {first} looks at later keys. Does a block begin there? Its row i is query `start + i`"
+        return f"{right}. Query {first} looks at later keys"
     if used.unused:
         left_out = f"{used.unused[0]} to {used.unused[-1]}"
         return f"{right}. Query {first} makes no use of keys {left_out}, which it may see"
@@ -171,7 +168,7 @@ def mistakes(out, qkv, NH) -> dict:
         return known
     if not wrong[0]:
         n = int(wrong.argmax())  # the first block is right
-        text = f"the plain mean of the outputs of blocks of {n} keys: weight each by its sum of exponentials"
+        text = f"the plain mean of the outputs of blocks of {n} keys, not weighted by their sums of exponentials"
         known[text] = (merge(_mean_of_blocks(s, v, n)), ONLINE)
     without = np.abs(merge(softmax(scores) @ v) - out).max()  # no mask at all: blocks must fit much better than that
     best, found = min(1e-3 * np.abs(right).max(), 0.1 * without), {}
@@ -199,10 +196,7 @@ def _block_tables(wrong, T):
     t = np.arange(T)
     if not wrong[0]:  # the first block is right
         n = int(wrong.argmax())
-        lost = (
-            "what the blocks before it gave is multiplied by 0. Is it exp(-inf), because the running maximum does not "
-            "go on from block to block (`m = new`)?"
-        )
+        lost = "what the blocks before it gave is multiplied by 0"
         yield (
             f"the reference with the last block of {n} keys alone: {lost if _reads_key_0(n) else UNREAD}",
             seen(T) & (t >= (t // n * n)[:, None]),

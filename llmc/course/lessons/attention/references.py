@@ -18,8 +18,8 @@ MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
 SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
 SCORES = 'lesson 06, section "3.3 · Through the scores"'
 ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
-ZERO = "a query of zeros, whose scores are all 0: scores like any others, so let the places decide what is masked"
-VERY_LOW = f"mask with -np.inf, and let each row's maximum begin there: it is that of what the query may see; {MASK}"
+ZERO = "a query of zeros, whose scores are all 0: scores like any others"
+VERY_LOW = f"the maximum of a row is that of what the query may see; {MASK}"
 
 
 class Forward(NamedTuple):

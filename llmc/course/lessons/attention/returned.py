@@ -9,7 +9,7 @@ from llmc.course.checks import causes, evidence, text
 from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
 
-JOINED, INFINITY = re.compile(r"concatenate\("), re.compile(r"\binf\b")  # in a learner's text
+INFINITY = re.compile(r"\binf\b")  # in a learner's text
 FAR = 100.0  # below all scores: what lies there has been masked, with a number
 
 
@@ -17,9 +17,8 @@ def dtype_kept(name, got, like):
     """Raise WrongAnswer if got, made from the float32 input `like`, is a float64 array."""
     if like.dtype == np.float32 and isinstance(got, np.ndarray) and got.dtype == np.float64:
         why = causes.why_wide(got) or text.asks_for_float64(evidence.learners_function())
-        look = "look for an array made without dtype=, or for a NumPy float64, as `np.sqrt` of a whole number is."
         told = f"for float32 inputs {name} should be float32 too, but is float64"
-        raise WrongAnswer(f"{told}. {why}" if why else f"{told}: {look}")
+        raise WrongAnswer(f"{told}. {why}" if why else f"{told}.")
 
 
 def two_results(got, expected: Forward):
@@ -38,7 +37,7 @@ def two_results(got, expected: Forward):
     if np.shape(got[0]) in ((B * C // hs, T, hs), (B * T * C // hs, hs)):
         raise WrongAnswer(
             f"out has shape {np.shape(got[0])}, expected {expected.out.shape}: the heads lie one after the other along "
-            f"the first axis.{' Does np.concatenate lack its axis=-1?' * _names(JOINED)}\n→ Where to look: {HEADS}."
+            f"the first axis.\n→ Where to look: {HEADS}."
         )
     return got
 
@@ -48,10 +47,9 @@ def three_parts(got, expected):
     B, T, width = expected.shape
     along = {(3 * B, T, width // 3): "first axis", (B, 3 * T, width // 3): "token axis"}
     if np.shape(got) in along:
-        by_name, by_words = "np.concatenate needs axis=-1 to put them", "Along the last axis they belong"
         raise WrongAnswer(
             f"dqkv has shape {np.shape(got)}, expected {expected.shape}: dq, dk and dv lie one after the other along "
-            f"the {along[np.shape(got)]}. {by_name if _names(JOINED) else by_words} side by side."
+            f"the {along[np.shape(got)]}, and should lie side by side along the last."
         )
 
 
@@ -65,7 +63,7 @@ def no_infinite_gradient(name, got, hidden=None):
     if _names(INFINITY) if hidden is None else hidden.any() and np.array_equal(got == -np.inf, hidden):
         holds = "NaN or infinity" if hidden is None else "-inf for future keys"
         raise WrongAnswer(
-            f"{name} holds {holds}. Were the gradients of the scores masked with -inf? Where p is 0, ds = p · (dp - D) "
+            f"{name} holds {holds}. Where p is 0, ds = p · (dp - D) "
             f'is 0 already, so the backward pass needs no mask.\n→ Where to look: {SOFTMAX}, "And the mask?".'
         )
 
@@ -84,7 +82,7 @@ def without_future(got, expected):
     lost = hidden & right
     if lost.any() and not expected[lost].any() and (hidden | right).all():
         at = [int(i) for i in np.argwhere(lost)[0]]
-        zero = "a score of 0 is a score like any other. Let the places decide what is hidden, not the numbers"
+        zero = "a score of 0 is a score like any other"
         raise WrongAnswer(f"scores is -inf at {at}, where the score is 0: {zero}.\n→ Where to look: {MASK}.")
     sentence = _mask_mistake(hidden, got, right)
     if sentence:
@@ -96,8 +94,7 @@ def _why_nan(got) -> str:
     """What follows "scores holds NaN": where it comes from, if that is known."""
     why = causes.why_nan(got)
     if why and "0 · inf" in why:
-        where = "Let np.where choose between the score and -np.inf"
-        return f": 0 · ∞ is NaN, so you cannot multiply a mask of 0 and 1 by -np.inf. {where}. {why}"
+        return f": 0 · ∞ is NaN. {why}"
     return f". {why}" if why else ", where there should be numbers, or -inf for future keys."
 
 
@@ -113,7 +110,7 @@ def _mask_mistake(hidden, got, right):
         return None
     future = got[~right]
     if len(got) > 1 and (got >= 0).all() and np.allclose(got.sum(axis=-1), 1, atol=1e-3):
-        return "scores holds shares, because every row adds up to 1: return the scores themselves, before the softmax"
+        return "scores holds shares, because every row adds up to 1, and not the scores themselves, before the softmax"
     if np.array_equal(hidden, ~right.T):
         return "scores has the past masked instead of the future: row t may look at columns 0 … t"
     if np.array_equal(hidden, np.triu(np.ones_like(right))):
@@ -130,9 +127,9 @@ def _mask_mistake(hidden, got, right):
         more = f" and at {others} more with j <= i" if others else ""
         return f"scores is {got[i, j]:.6g} at [{i}, {j}]{more}: -inf belongs where column j > row i, and nowhere else"
     if (future == 0).all():
-        return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share; use -inf"
+        return "scores is 0 for future keys: e to the power of 0 is 1, so they would still get a share"
     if (future == future[0]).all() and future[0] < 0:
-        return f"scores is {future[0]:g} for future keys: use -np.inf, whose share is always exactly 0"
+        return f"scores is {future[0]:g} for future keys: -np.inf belongs there, whose share is always exactly 0"
     if future.max() < got[right].min() - FAR:
-        return f"scores is about {future.max():.2g} for future keys: put -np.inf there, whose share is always exactly 0"
-    return "scores is nowhere -inf: put -inf where the key comes after the query (column > row)"
+        return f"scores is about {future.max():.2g} for future keys: -np.inf belongs there, whose share is exactly 0"
+    return "scores is nowhere -inf: it belongs where the key comes after the query (column > row)"

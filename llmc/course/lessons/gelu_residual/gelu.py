@@ -70,7 +70,7 @@ def forward_mistakes(x) -> dict:
         "the reference with 2/π instead of √(2/π)": (with_inner(2 / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
         "the reference with √(π/2) instead of √(2/π)": (with_inner((x + CUBIC * x**3) / SCALE), TWO_FORMULAS),
         "the reference with √2/π instead of √(2/π)": (with_inner(sqrt(2) / pi * (x + CUBIC * x**3)), TWO_FORMULAS),
-        "0.5 · x · 1 + tanh(u): the brackets around 1 + tanh(u) are missing": (0.5 * x + t, FORWARD),
+        "0.5 · x + tanh(u): 0.5 · x multiplies tanh(u), too": (0.5 * x + t, FORWARD),
         "0.5 · x · (1 + tanh(√(2/π)) · (x + 0.044715 · x³)): the bracket of tanh closes too early": (
             0.5 * x * (1 + np.tanh(SCALE) * (x + CUBIC * x**3)),
             FORWARD,
@@ -165,8 +165,8 @@ def backward_mistakes(dout, x) -> dict:
     return wrong | {
         "GELU'(x) alone: dout is missing": (slope(x), ALONE),
         "x · GELU'(dout): dout and x are swapped": (x * slope(dout), ALONE),
-        "dout · gate + x · gate': dout multiplies both terms, so put them in brackets": (dout * gate + second, PRODUCT),
-        "gate + dout · x · gate': dout multiplies both terms, so put them in brackets": (gate + dout * second, PRODUCT),
+        "dout · gate + x · gate': dout multiplies both terms": (dout * gate + second, PRODUCT),
+        "gate + dout · x · gate': dout multiplies both terms": (gate + dout * second, PRODUCT),
         "dout + GELU'(x): the chain rule multiplies": (dout + slope(x), ALONE),
     }
 

@@ -16,7 +16,7 @@ TANH = 'lesson 04, section "3.3 · The slope of tanh"'
 FORK = 'lesson 04, section "4.2 · The fork"'
 BLOCK = 'lesson 04, section "4.3 · A whole block"'
 STACK = 'lesson 04, section "4.4 · Many blocks"'
-LOOP = "your loop: it must go from k = N - 1 down to 0, both included"
+LOOP = "your loop: k goes from N - 1 down to 0, both included"
 NEARLY = 1e-3  # of the largest number: what is only rounded is off by less
 
 
@@ -170,10 +170,10 @@ def loop_mistakes(got, expected) -> dict:
     if np.abs(got - expected).max() < NEARLY * np.abs(expected).max():
         return {}  # every depth was computed
     if right[1:].all() and not right[0] and not _doubles(got):
-        return {"the reference except for d[0]: the loop stops before k = 0": (got, LOOP)}
+        return {"the reference except for d[0]": (got, LOOP)}
     if right[-2:].all() and not right[:-2].any():
         at = "the reference at d[N - 1] and d[N] only"
         if _doubles(got):
             return {f"{at}: block k takes x[k], w[k] and d[k + 1], and nothing of other blocks": (got, STACK)}
-        return {f"{at}: is each d[k + 1] computed before d[k] is made from it?": (got, LOOP)}
+        return {at: (got, LOOP)}
     return {}

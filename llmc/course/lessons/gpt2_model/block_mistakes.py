@@ -21,13 +21,13 @@ FORWARD_SWITCHES = {
 }
 
 BACKWARD_SWITCHES = {
-    "fch for fch_gelu": ("the reference with fch in place of fch_gelu: what was fcprojw multiplied by?", CHAIN),
+    "fch for fch_gelu": ("the reference with fch in place of fch_gelu", CHAIN),
     "no gelu": ("the reference without gelu_backward", CHAIN),
     "slope at fch_gelu": (
         "the reference with gelu_backward at fch_gelu: the slope is taken where GELU was, at fch",
         CHAIN,
     ),
-    "residual2 for ln2": ("the reference with residual2 in place of ln2: what was fcw multiplied by?", CHAIN),
+    "residual2 for ln2": ("the reference with residual2 in place of ln2", CHAIN),
     "ln2 at x": ("the reference with x in place of residual2: ln2 normalised residual2", CHAIN),
     "ln2 at ln2": (
         "the reference with ln2 in place of residual2: layernorm_backward needs what went into the layernorm, "
@@ -47,8 +47,8 @@ BACKWARD_SWITCHES = {
     "second twice": ("the reference with dout counted twice at the second residual", FORK),
     "no mlp branch": ("the reference without what comes back through ln2: both branches of the fork add up", FORK),
     "dout again": ("the reference with dout in place of dresidual2: past the fork, the gradient is a sum", FORK),
-    "branch only": ("the reference with the branch through ln2 in place of dresidual2: add dout to it", FORK),
-    "x for ln1": ("the reference with x in place of ln1: what was qkvw multiplied by?", CHAIN),
+    "branch only": ("the reference with the branch through ln2 in place of dresidual2, without dout", FORK),
+    "x for ln1": ("the reference with x in place of ln1", CHAIN),
     "ln1 at residual2": ("the reference with residual2 in place of x: ln1 normalised x", CHAIN),
     "ln1 at ln1": (
         "the reference with ln1 in place of x: layernorm_backward needs what went into the layernorm, "

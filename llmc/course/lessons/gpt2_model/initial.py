@@ -28,7 +28,7 @@ def _wrong_start(name, shape, got, drawn):
     if not isinstance(got, np.ndarray) or got.shape != shape:
         return f"{name} should be an array of shape {shape}, not {getattr(got, 'shape', type(got).__name__)}"
     if got.dtype != np.float32:
-        return f"{name} has dtype {got.dtype}, expected float32: end with .astype(np.float32)"
+        return f"{name} has dtype {got.dtype}, expected float32"
     if name in ONES:
         return None if (got == 1).all() else f"{name} should be ones: a layernorm starts by changing nothing"
     if name.endswith("b"):
@@ -38,7 +38,7 @@ def _wrong_start(name, shape, got, drawn):
     if not drawn:
         return f"{name} was not drawn from the given rng: the caller decides, with its seed, which numbers come"
     zeros = float((got == 0).mean())
-    return f"{zeros:.1%} of the numbers of {name} are 0: draw all of them" if zeros > 0.01 else None
+    return f"{zeros:.1%} of the numbers of {name} are 0" if zeros > 0.01 else None
 
 
 def _of_layers(name, got):
@@ -59,22 +59,20 @@ def _wrong_distribution(name, got):
     largest = float(np.abs(got).max())
     clipped = float((np.abs(got) == largest).mean())
     if clipped > 0.01:
-        return (
-            f"{name} is not from a normal distribution: {clipped:.1%} of its numbers are ±{largest:.2g}, as if clipped"
-        )
+        return f"{name} is not from a normal distribution: {clipped:.1%} of its numbers are ±{largest:.2g}"
     if largest < 2.7 * std:  # a normal distribution's largest of thousands is beyond 3
         halves = float((np.abs(got) < largest / 2).mean())
         if abs(halves - 0.5) < 0.05:
-            return f"{name} is uniform, between ±{largest:.2g}: draw from a normal distribution"
+            return f"{name} is uniform, between ±{largest:.2g}, not from a normal distribution"
         return (
             f"{name} is not from a normal distribution: its numbers lie between ±{largest:.2g}. It has some farther "
-            "out, too: are they left out, or drawn again?"
+            "out, too"
         )
     near = float((np.abs(got - got.mean()) < std).mean())
     if not 0.63 < near < 0.73:  # 0.68 of a normal distribution; 0.58 of a uniform one, 0.76 of a Laplace distribution
         return f"{name} is not from a normal distribution: {near:.0%} lie within one standard deviation, not 68%"
     if got.ndim == 3 and (got[0] == got[1]).all():
-        return f"{name} is the same in every layer: draw new numbers for each layer"
+        return f"{name} is the same in every layer"
     return f"{name} has mean {got.mean():.3g}, expected 0" if abs(float(got.mean())) > 0.1 * std else None
 
 
@@ -87,7 +85,7 @@ def _wrong_width(name, shape, L, got):
     reasons = {
         0.02**0.5: ("0.02 is the standard deviation, not the variance", FRESH),
         0.02**0.5 / scale: ("0.02 is the standard deviation, not the variance", FRESH),
-        0.02**2: ("0.02 is already the standard deviation, so do not square it", FRESH),
+        0.02**2: ("0.02 is the standard deviation, and this is its square", FRESH),
         1.0: (f"{name} is not scaled by 0.02", FRESH),
         1 / np.sqrt(shape[-1]): (f"{name} has 1/√(its inputs); here it does not depend on them", FRESH),
     }
@@ -101,11 +99,11 @@ def _of_the_factor(name, L) -> dict:
     """{standard deviation: (reason, where to look)} of a wrong factor; of any factor where there should be none."""
     scale = np.sqrt(2 * L)
     wrong = {
-        0.02 / np.sqrt(L): "It is divided by √L, but every block writes to the stream twice: divide by √(2L)",
+        0.02 / np.sqrt(L): "It is divided by √L, but every block writes to the stream twice: the factor is 1/√(2L)",
         0.02 / (2 * L): "1/(2L) lacks a root: variances add up, so the factor is 1/√(2L)",
         0.02 / L: "1/L lacks a root, and every block writes twice: the factor is 1/√(2L)",
         0.02 * scale: "It is multiplied by √(2L), where it should be divided",
-        0.02 / np.sqrt(2): "Where is L in the factor 1/√(2L)?",
+        0.02 / np.sqrt(2): "It is divided by √2, and the factor is 1/√(2L)",
     }
     if name in TO_THE_STREAM:
         wrong[0.02] = f"{name} writes to the residual stream, so it needs 1/√(2L) too"

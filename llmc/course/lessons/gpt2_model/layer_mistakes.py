@@ -80,7 +80,7 @@ def _keeps_nothing(c, name, mine, given, inputs, expected):
     c.call(mine[forward], *(named[each] for each in needs))
     if _near(c.call(mine[name], *inputs), expected):
         after = f"{name} is right only after {forward} has been called with the same arrays"
-        raise WrongAnswer(f"{after}: a model has {SEVERAL}. Compute it anew, from the arguments.")
+        raise WrongAnswer(f"{after}: a model has {SEVERAL}.")
 
 
 def _near(got, expected) -> bool:
@@ -159,7 +159,7 @@ def leaves_logits(c, layers, given):
     if not np.array_equal(logits, before):
         raise WrongAnswer(
             "fused_classifier changes logits with dloss=None: then only the losses are wanted, and logits stay as they "
-            "are. Compute in arrays of your own, and write into logits only if there is a dloss."
+            "are."
         )
 
 
@@ -168,7 +168,7 @@ def _no_padding(dlogits):
     if dlogits[..., V:].any():
         raise WrongAnswer(
             "fused_classifier leaves numbers in the padding of the gradient of logits, columns V and up. "
-            "They must all be 0: write 0 into `[..., V:]`."
+            "They must all be 0."
         )
 
 

@@ -26,7 +26,5 @@ def stranger(names, known):
     for name in names:
         if name not in known:
             close = get_close_matches(str(name), known, n=1)
-            return f"{name!r} is not one of LAYERS, so it would not be used" + f": do you mean {close[0]!r}?" * bool(
-                close
-            )
+            return f"{name!r} is not one of LAYERS, so it would not be used" + f"; {close[0]!r} is one" * bool(close)
     return None

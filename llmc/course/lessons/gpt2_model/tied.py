@@ -37,17 +37,17 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
     wrong = {
         "the head's part alone: the table is also looked up at the bottom, where its gradient is dencoded": head,
         "the lookup's part alone: the table is also the output head": lookup,
-        "the reference with only one of the rows of a token that occurs twice: += with an index array adds once": once,
-        "the head's part with rows overwritten by the lookup's: add them": written,
+        "the reference with only one of the rows of a token that occurs twice": once,
+        "the head's part with rows overwritten by the lookup's": written,
         "the lookup's part alone, with only one of the rows of a token that occurs twice": lone,
-        "the reference with a token's last row as often as it occurs: add up all of its rows": head + times * lone,
+        "the reference with a token's last row as often as it occurs": head + times * lone,
         "the reference with 0 for the tokens that do not occur: the head has a logit of each, and a gradient": np.where(
             times > 0, head + lookup, 0
         ),
-        "the reference with the mean of a token's rows: add them up": head + lookup / np.maximum(times, 1),
+        "the reference with the mean of a token's rows, not their sum": head + lookup / np.maximum(times, 1),
         "the mean of the two parts: a variable in two places collects the sum": (head + lookup) / 2,
-        "the head's part minus the lookup's: add them": head - lookup,
-        "the product of the two parts: add them": head * lookup,
+        "the head's part minus the lookup's, not plus": head - lookup,
+        "the product of the two parts, not their sum": head * lookup,
         "the reference with tokens counted from 1": head + shifted,
         f"the reference with dencoded[:, :-1] added at tokens[:, 1:]: {belongs}": head + early,
         f"the reference with dencoded[:, 1:] added at tokens[:, :-1]: {belongs}": head + late,
@@ -55,16 +55,13 @@ def tied_mistakes(dlogits, lnf, dencoded, tokens) -> dict:
         f"the reference with each row of dencoded added at the previous position's token: {belongs}": head + round_late,
         f"the reference with dencoded[b, t] added at row t, the position, as in dwpe: {belongs}": head + at_places,
         "the head's part plus the mean of the lookup's rows": head + lookup / tokens.size,
-        "the reference with the lookup's part B times, as if all tokens were added for every b: once is enough": head
-        + B * lookup,
-        "the reference with the lookup's part T times, as if all tokens were added for every t: once is enough": head
-        + T * lookup,
-        "the reference with the head's part B times, as if all of dlogits were multiplied for every b": B * head
-        + lookup,
-        "both parts B times, as if all of the arrays were taken for every b": B * (head + lookup),
+        "the reference with the lookup's part B times": head + B * lookup,
+        "the reference with the lookup's part T times": head + T * lookup,
+        "the reference with the head's part B times": B * head + lookup,
+        "both parts B times": B * (head + lookup),
         "the reference with the head's part divided by B·T: dlogits already belongs to the mean loss": head
         / tokens.size
         + lookup,
-        "the reference with the head's part averaged over the sequences: add them up": head / len(tokens) + lookup,
+        "the reference with the head's part averaged over the sequences, not added up": head / len(tokens) + lookup,
     }
     return {text: (array, TIED) for text, array in wrong.items()}

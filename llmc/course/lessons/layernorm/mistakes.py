@@ -23,9 +23,9 @@ PARAMETERS = 'lesson 01, section "3.1 · Through"'
 TRAP = 'lesson 01, section "A trap: the formula from the statistics book"'
 TIMES_W = "the reference with norm = out - b: not divided by w"
 DNORM_IN_DW = "the reference with dnorm in place of dout: w does not belong there"
-OWN_EPS = "the reference with eps = 1e-5: use the argument `eps`"
+OWN_EPS = "the reference with eps = 1e-5, not with the argument `eps`"
 FAR = 'rows around {}, where a difference of two large numbers loses its digits: lesson 01, section "A trap"'
-RECOMPUTE = "hints 1 and 2 of exercise 4: what was out made from?"
+RECOMPUTE = "hints 1 and 2 of exercise 4"
 
 
 def other_type(out) -> str:
@@ -43,8 +43,7 @@ def lost_digits(x, rstd, error) -> str:
     if not any(np.allclose(rstd, each, rtol=1e-3, equal_nan=True) for each in tries):
         return f"{off}{_without_digits_to_lose(x, error)}"
     large = "both are about 4,000,000, and their difference has lost its digits"
-    cause = f"the variance is mean(x²) - mean(x)²: {large}. Subtract the mean before you square; see {TRAP}"
-    return f"{off}: {cause}"
+    return f"{off}: the variance is mean(x²) - mean(x)²: {large}; see {TRAP}"
 
 
 def _without_digits_to_lose(x, error) -> str:
@@ -78,7 +77,7 @@ def forward_mistakes(x, w, b) -> dict:
             FORWARD + ": the variance is the plain mean of the squares",
         ),
         "the reference with x² in place of (x - mean)²": (1 / np.sqrt((x * x).mean(-1, keepdims=True) + EPS), FORWARD),
-        "the reference with the larger of the variance and eps: add eps to it": (
+        "the reference with the larger of the variance and eps, not their sum": (
             1 / np.sqrt(np.maximum(variance, EPS)),
             EPSILON,
         ),
@@ -86,12 +85,12 @@ def forward_mistakes(x, w, b) -> dict:
             1 / (np.abs(x - mean).mean(-1, keepdims=True) + EPS),
             FORWARD,
         ),
-        "the reference with the norm of x - mean, divided by C: square the norm first": (
+        "the reference with the norm of x - mean, divided by C, in place of the variance": (
             1 / np.sqrt(np.sqrt(C * variance) / C + EPS),
             FORWARD,
         ),
         "1 / variance: the root is missing": (1 / (variance + EPS), FORWARD),
-        "the reference with the sum of the squares in place of their mean: divide by C": (
+        "the reference with the sum of the squares in place of their mean": (
             1 / np.sqrt(C * variance + EPS),
             FORWARD,
         ),
@@ -108,7 +107,7 @@ def forward_mistakes(x, w, b) -> dict:
         "(norm + b) · w: b is added after w has scaled": ((norm + b) * w, FORWARD),
         "norm · b + w: w and b are swapped": (norm * b + w, FORWARD),
         "the reference without subtracting the mean": (x * rstd * w + b, FORWARD),
-        "the reference divided by rstd: rstd is already 1/std, so multiply": ((x - mean) / rstd * w + b, FORWARD),
+        "the reference divided by rstd: rstd is already 1/std": ((x - mean) / rstd * w + b, FORWARD),
         "norm · w - b: b is subtracted": (norm * w - b, FORWARD),
         "(x - mean · rstd) · w + b: the brackets around x - mean are missing": ((x - mean * rstd) * w + b, FORWARD),
         "x - mean · rstd · w + b: the brackets around x - mean are missing": (x - mean * rstd * w + b, FORWARD),
@@ -155,7 +154,7 @@ def backward_mistakes(dout, x, w, b=None, dx=None) -> dict:
             (dout * norm / rstd).sum(axis=rows),
             PARAMETERS,
         ),
-        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std": (
             (dout * norm / rstd**2).sum(axis=rows),
             PARAMETERS,
         ),
@@ -168,7 +167,7 @@ def backward_mistakes(dout, x, w, b=None, dx=None) -> dict:
         if np.shape(dx) == array.shape and np.allclose(dx, array, rtol=1e-6):
             del wrong_dw[DNORM_IN_DW]
     wrong_db = {
-        "what belongs in dw: are the two exchanged, or is norm a factor here, too?": (dw, PARAMETERS),
+        "what belongs in dw": (dw, PARAMETERS),
         DNORM_IN_DW: (db * w, PARAMETERS),
     }
     return {"dx": wrong_dx, "dw": wrong_dw, "db": wrong_db}
@@ -193,11 +192,11 @@ def _wrong_dx(dout, x, w, norm, rstd):
             (dnorm - dout.mean(-1, keepdims=True) - norm * (dout * norm).mean(-1, keepdims=True)) * rstd,
             FORMULA,
         ),
-        "the reference with w taken out of the two means: it differs from channel to channel, so it belongs inside": (
+        "the reference with w taken out of the two means: it differs from channel to channel": (
             w * _dx(dout, norm, rstd),
             FORMULA,
         ),
-        "the reference with half of the norm · mean(dnorm · norm) term: is the 2 of the derived square missing?": (
+        "the reference with half of the norm · mean(dnorm · norm) term": (
             (dnorm - mean - norm * both / 2) * rstd,
             RSTD_ROAD,
         ),
@@ -213,15 +212,15 @@ def _wrong_dx(dout, x, w, norm, rstd):
             (dnorm + mean - norm * both) * rstd,
             FORMULA,
         ),
-        "the reference with rstd multiplying dnorm alone: it multiplies all three terms, so put them in brackets": (
+        "the reference with rstd multiplying dnorm alone: it multiplies all three terms": (
             dnorm * rstd - mean - norm * both,
             FORMULA,
         ),
-        "the reference with rstd multiplying the last term alone: it multiplies all three, so put them in brackets": (
+        "the reference with rstd multiplying the last term alone: it multiplies all three": (
             dnorm - mean - norm * both * rstd,
             FORMULA,
         ),
-        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std": (
             _dx(dnorm, norm / rstd**2, rstd),
             FORMULA,
         ),
@@ -317,7 +316,6 @@ def scratch_mistakes(dx0, dout, x, w) -> dict:
     dx0, dout, x, w = (np.asarray(array, np.float64) for array in (dx0, dout, x, w))
     norm, rstd = normalised(x)  # (B, T, C), (B, T, 1)
     right, text = _dx(dout * w, norm, rstd), "the reference, but what dx held before was"
-    advice = "compute in a new array, and add that to dx once, at the end"
     changes = {
         "put through the same formula": _dx(dx0, norm, rstd),
         "multiplied by rstd": dx0 * rstd,
@@ -325,7 +323,7 @@ def scratch_mistakes(dx0, dout, x, w) -> dict:
         "freed of its component along norm, too": dx0 - norm * (dx0 * norm).mean(-1, keepdims=True),
         "multiplied by w, and put through the same formula": _dx(dx0 * w, norm, rstd),
     }
-    return {f"{text} {how}: {advice}": (right + changed - dx0, ACCUMULATE) for how, changed in changes.items()}
+    return {f"{text} {how}": (right + changed - dx0, ACCUMULATE) for how, changed in changes.items()}
 
 
 def _divided_by_another_axis(dnorm, norm, rstd):
@@ -348,12 +346,12 @@ def _stand_ins(norm, rstd, w, b):
         ("the reference with norm = out / w: b is not subtracted", out / w),
         ("the reference with norm = out - b: not divided by w", out - b),
         ("the reference with norm = (out - b) · w: multiplied, not divided, by w", (out - b) * w),
-        ("the reference with norm = (out + b) / w: subtract b", (out + b) / w),
+        ("the reference with norm = (out + b) / w: b is added", (out + b) / w),
         ("the reference with norm = (out - w) / b: w and b are swapped", (out - w) / b),
         ("the reference with norm · rstd in place of norm: rstd is already in there", norm * rstd),
         ("the reference with norm = out / w - b: b is subtracted after the division", out / w - b),
-        ("the reference with out normalised again in place of norm: undo w and b instead", normalised(out)[0]),
-        ("the reference with norm = (out - its mean) · rstd: out is not x, so undo w and b", centred * rstd),
-        ("the reference with norm = out - its mean: undo w and b", centred),
-        ("the reference with norm = out · rstd: undo w and b, rstd is already in there", out * rstd),
+        ("the reference with out normalised again in place of norm", normalised(out)[0]),
+        ("the reference with norm = (out - its mean) · rstd: out is not x", centred * rstd),
+        ("the reference with norm = out - its mean", centred),
+        ("the reference with norm = out · rstd: rstd is in out already, and so are w and b", out * rstd),
     ]

@@ -28,7 +28,7 @@ def fast_mistakes(out, x, w, b, before, function) -> dict:
     if np.isfinite(times) and round(times) >= 1:
         n, added = round(times) + 1, known.pop(TWICE)
         piece = _piece_of_the_sum(function, x, w, b, n)
-        text = f"the reference with b added {n} times: add it once{piece}" if piece or n > 2 else TWICE
+        text = f"the reference with b added {n} times{piece}" if piece or n > 2 else TWICE
         known[text] = added if n == 2 else (right + round(times) * b, FORWARD)
     return known
 
@@ -41,7 +41,7 @@ def _piece_of_the_sum(function, x, w, b, n) -> str:
     out = np.zeros_like(right)
     if isinstance(outcome(function, out, x, w, b), Exception) or not np.allclose(out, right, rtol=1e-4, atol=1e-4):
         return ""
-    return f", not with every {'product' if n == C_in else 'block'} of the sum"
+    return f", with every {'product' if n == C_in else 'block'} of the sum"
 
 
 def _least_written(function, x) -> int | None:

@@ -63,7 +63,7 @@ def results(got, *names):
     """What a function returned, as a tuple. Raises WrongAnswer unless it is one value, or row, for each name."""
     wanted = f"{len(names)} values are expected, {', '.join(names)}"
     if got is None:
-        raise WrongAnswer(f"nothing was returned, and {wanted}. Is a `return` missing?")
+        raise WrongAnswer(f"nothing was returned, and {wanted}.")
     rows = isinstance(got, np.ndarray) and got.shape[:1] == (len(names),)  # which unpacks as a tuple does
     if not (rows or isinstance(got, tuple | list)):
         raise WrongAnswer(f"{wanted}, but one was returned: {describe(got)}.")
@@ -176,7 +176,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "the operations of one sequence: B is missing": flops / B,
             "the operations of one token: B·T is missing": flops / N,
             "the operations of forward and backward together: this should be the forward pass only": 3 * flops,
-            "the operations with the bias added: leave it out": flops + out,
+            "the operations with the bias added, which does not count": flops + out,
             "the operations with 2C_in − 1 for each output; count as many additions as multiplications, 2C_in (the "
             "first one adds to zero, or to the bias)": flops - out,
         },
@@ -190,7 +190,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
         "forward_bytes": {
             "the number of numbers: itemsize is missing": right.forward_bytes / itemsize,
             "the bytes of float32 whatever itemsize says": 4.0 * (x + w + out),
-            "the bytes with those of the bias: leave it out": right.forward_bytes + itemsize * C_out,
+            "the bytes with those of the bias, which does not count": right.forward_bytes + itemsize * C_out,
             "bits: a byte has 8 of them": 8 * right.forward_bytes,
             "the bytes with out read and written: it is written only": right.forward_bytes + itemsize * out,
             "the bytes of x and w: out is written too": float(itemsize) * (x + w),
@@ -202,7 +202,7 @@ def cost_mistakes(B, T, C_in, C_out, itemsize=4) -> dict:
             "backward operations per byte; only those of the forward pass count": 2 * right.intensity,
             "operations per number, not per byte": right.intensity * itemsize,
             "forward and backward operations per byte; only those of the forward pass count": 3 * right.intensity,
-            "only its whole part: // drops the rest, / keeps it": right.forward_flops // right.forward_bytes,
+            "only its whole part": right.forward_flops // right.forward_bytes,
         },
     }
     places = {"forward_flops": FLOPS, "backward_flops": FLOPS, "forward_bytes": BYTES, "intensity": BYTES}

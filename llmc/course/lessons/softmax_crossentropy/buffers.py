@@ -17,7 +17,7 @@ from llmc.course.lessons.softmax_crossentropy.references import (
     softmax_backward,
 )
 
-ZEROS = "the reference with a padding of 0 in the softmax: exp(0) is 1, so leave the padding out of the sum"
+ZEROS = "the reference with a padding of 0 in the softmax: exp(0) is 1"
 ROW = "row n of logits begins at n · Vp"
 
 
@@ -32,7 +32,7 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
         "the reference with the padding in the softmax": (padded.losses, PADDING),
         ZEROS: (zeros.losses, PADDING),
         "the reference times dloss: the losses must not be scaled": (right.losses * dloss, IN_PLACE),
-        "log(sum) - exp(z - max)[target]: take the logit of the target before exp overwrites it": (
+        "log(sum) - exp(z - max)[target]": (
             _target_too_late(z, targets),
             IN_PLACE,
         ),
@@ -41,11 +41,11 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
     lse = right.losses + (z * y).sum(axis=-1)  # (B, T)
     for what, later in {"the probabilities": p, "the gradient": right.dlogits[..., :V]}.items():
         losses |= {
-            f"the loss of {what} in place of the logits: compute it before they are overwritten": (
+            f"the loss of {what} in place of the logits": (
                 cross_entropy(later, targets).losses,
                 IN_PLACE,
             ),
-            f"lse - {what} at the target: take the logit of the target before it is overwritten": (
+            f"lse - {what} at the target, not the logit": (
                 lse - (later * y).sum(axis=-1),
                 IN_PLACE,
             ),
@@ -61,7 +61,7 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
             P_MINUS_Y,
         ),
         "p - y: dloss is missing": (p - y, IN_PLACE),
-        "(p - y) / (B·T): use the argument dloss, whatever it is": ((p - y) / targets.size, IN_PLACE),
+        "(p - y) / (B·T), whatever dloss is": ((p - y) / targets.size, IN_PLACE),
         "p · dloss - y: the 1 at the target must be scaled by dloss too": (p * dloss - y, IN_PLACE),
         "(p - y · dloss) · dloss: at the target dloss is in there twice": ((p - y * dloss) * dloss, IN_PLACE),
         "p - y · dloss: p must be scaled by dloss too": (p - y * dloss, IN_PLACE),
@@ -69,13 +69,13 @@ def classifier_mistakes(logits, targets, dloss, V) -> dict:
             (np.exp(z - z.max(axis=-1, keepdims=True)) - y) * dloss,
             P_MINUS_Y,
         ),
-        "(exp(z - max) - y) · dloss / sum: y is divided by the sum, too; subtract it after the division": (
+        "(exp(z - max) - y) · dloss / sum: y is divided by the sum, too": (
             (p - y / np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1, keepdims=True)) * dloss,
             P_MINUS_Y,
         ),
         "the reference with 1 subtracted in every row for every target of the batch": (
             (p - every) * dloss,
-            "each row has one target: use np.put_along_axis, or an index for each of the three axes; " + IN_PLACE,
+            "each row has one target; " + IN_PLACE,
         ),
         "the reference with the next position's target": ((p - one_hot(np.roll(targets, -1, 1), V)) * dloss, P_MINUS_Y),
         "-dloss at the target and 0 elsewhere: p is missing": (-y * dloss, P_MINUS_Y),
@@ -115,8 +115,8 @@ def _target_too_late(z, targets):
 def all_cleared(V) -> Named:
     """What to say of logits that are all 0 where there is no padding, and were right where there was some."""
     return Named(
-        f"logits is all zeros, where there is no padding: V = Vp = {V}. Does a slice from the end, as in `[..., -n:]`, "
-        f"clear the padding? With n = 0 it is all of the array: `[..., V:]` is what comes after V; {PADDING}"
+        f"logits is all zeros, where there is no padding: V = Vp = {V}. With n = 0, `[..., -n:]` "
+        f"is all of an array; {PADDING}"
     )
 
 

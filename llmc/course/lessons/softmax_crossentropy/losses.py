@@ -43,7 +43,7 @@ def cross_entropy_mistakes(logits, targets) -> dict:
         ),
         "log2(sum(exp(z))): the logarithm must be the natural one, np.log": (lse / log(2), LSE),
         "log10(sum(exp(z))): the logarithm must be the natural one, np.log": (lse / log(10), LSE),
-        "the losses: return losses first, then lse": (losses, "the docstring says in which order"),
+        "the losses, which come first, then lse": (losses, "the docstring says in which order"),
     }
     wrong_losses = {
         "the log-sum-exp: the logit of the target is not subtracted": (lse, LOSS),
@@ -80,10 +80,10 @@ def overflow(lse, logits) -> str:
             shifted = logits - logits.max(axis=axes, keepdims=True)  # (B, T, V)
             if np.array_equal(finite, np.isfinite(np.log(np.exp(shifted).sum(axis=-1)))):
                 where = f"lse is infinite where a row lies far below the largest logit of {words}"
-                return f"{where}: subtract each row's own maximum, along the last axis; {LSE}"
+                return f"{where}; {LSE}"
     if np.array_equal(finite, logits.max(axis=-1) > -500) and np.isneginf(lse[~finite]).all():
         where = "rows around -1000 alone, where all powers of e are 0"
-        return f"lse is infinite for {where}: subtract each row's own maximum, which is negative there; {LSE}"
+        return f"lse is infinite for {where}: a row's own maximum is negative there; {LSE}"
     if bare := bare_powers(lse, without):
         return f"lse is NaN or infinite for logits around ±1000: {bare}see {LSE}"
     at = np.argwhere(~finite)[0]
@@ -102,7 +102,7 @@ def clipped(lse, logits) -> dict:
         return {}
     limits = f"logits clipped to {low:.4g} … {high:.4g}, so that larger and smaller ones are lost"
     wrong = cross_entropy(np.clip(logits, low, high), np.zeros(peak.shape, int)).lse  # (B, T)
-    return {f"that of {limits}: subtract each row's own maximum": (wrong, LSE)}
+    return {f"that of {limits}": (wrong, LSE)}
 
 
 def infinite_loss(losses, expected, beside="lse") -> str:
@@ -110,8 +110,7 @@ def infinite_loss(losses, expected, beside="lse") -> str:
     lost = ~np.isfinite(losses)
     kind, far = "NaN" if np.isnan(losses).any() else "infinite", expected[lost].min() > 100
     where = "where the model is sure and wrong" if far else f"at {[int(i) for i in np.argwhere(lost)[0]]}"
-    lse = "" if beside == "lse" else ", in which lse is max + log(sum(exp(z - max)))"  # else it was right
-    return f"a loss is {kind} {where}, and {beside} is finite there: use lse - z[target]{lse}; see {TRAP}"
+    return f"a loss is {kind} {where}, and {beside} is finite there, as lse - z[target] is; see {TRAP}"
 
 
 def fresh_loss_mistakes(V, C, std) -> dict:

@@ -3,23 +3,15 @@
 Mistakes are {sentence after "p equals ": (wrong array, where to look)}.
 """
 
-import ast
 from math import log
 
 import numpy as np
 
-from llmc.course.checks.evidence import learners_function
-from llmc.course.checks.text import tree_of
 from llmc.course.lessons.softmax_crossentropy.places import JACOBIAN, MAXIMUM, PRODUCT, SOFTMAX
 from llmc.course.lessons.softmax_crossentropy.references import softmax
 
-BEGUN_ANEW = (
-    "a running sum that begins anew with each new maximum: multiply it by exp(old maximum - new maximum), and add 1"
-)
-UNSCALED = (
-    "a running sum that was not adjusted when the maximum grew: multiply the old sum by exp(old maximum - new maximum) "
-    "before the next term is added"
-)
+BEGUN_ANEW = "a sum that begins anew with each new maximum of the row"
+UNSCALED = "a sum of exp(z - the largest logit so far), which is not always the row's maximum"
 
 
 def unscaled_sum(z):
@@ -59,7 +51,7 @@ def softmax_mistakes(z) -> dict:
             e / np.exp(z).sum(axis=-1, keepdims=True),
             MAXIMUM,
         ),
-        "exp(z) minus its maximum, divided by the sum of that: subtract the maximum before exp": (
+        "exp(z) minus its maximum, divided by the sum of that": (
             (e - 1) / (e - 1).sum(axis=-1, keepdims=True),
             MAXIMUM,
         ),
@@ -122,28 +114,19 @@ def softmax_overflow(p, z) -> str | None:
     if np.shape(p) != z.shape:
         return None
     if np.isfinite(p[0]).all() and np.ptp(p[0]) == 0 and p[0, 0] > 0:
-        lost = "all of p is equal in the row around 1000: the differences between its logits are lost"
-        clipped = "Is z clipped? Subtract the maximum of the row instead" if _clips() else "Subtract the row's maximum"
-        return f"{lost}. {clipped}; {MAXIMUM}"
+        return f"all of p is equal in the row around 1000: the differences between its logits are lost; {MAXIMUM}"
     finite = np.isfinite(p).all(axis=-1)  # (4,)
     if not finite[0]:
         without = np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)  # (4, n)
         return f"NaN for logits around 1000: {bare_powers(p, without)}see {MAXIMUM}"
     if not finite[1] and finite[2]:
-        begins = "is the largest |z| subtracted there, or a maximum that starts at 0?"
-        return f"NaN in the row around -1000 alone: {begins} The maximum of a row can be negative; {MAXIMUM}"
+        return f"NaN in the row around -1000 alone. The maximum of a row can be negative; {MAXIMUM}"
     if not finite[:3].all():
         return f"NaN in the low rows: each row needs its own maximum; {MAXIMUM}"
-    return None if finite[3] else "NaN where one logit is far above the rest: subtract the maximum, nothing less"
-
-
-def _clips() -> bool:
-    """Does the text of the learner's function limit anything?"""
-    tree = tree_of(learners_function())
-    return tree is not None and any(word in ast.unparse(tree) for word in ("clip", "minimum", "min("))
+    return None if finite[3] else f"NaN where one logit is far above the rest; {MAXIMUM}"
 
 
 def bare_powers(got, without) -> str:
     """Words that name a missing maximum, if these numbers are not finite just where those without one are not."""
     same = np.array_equal(np.isfinite(got), np.isfinite(without))
-    return "np.exp overflows from 89 on in float32, so subtract the maximum of each row first; " if same else ""
+    return "np.exp overflows from 89 on in float32; " if same else ""

@@ -14,7 +14,7 @@ SAFE_SUM = (
 SAFE_LSE = f"a small number is added to the sum inside lse. None is needed: the sum is at least 1; {LSE}"
 SAFE_LOG = (
     "a small number is added to p before the logarithm, or p is kept from becoming 0, or z - max is cut off. Where the "
-    f"model is very wrong, the loss then no longer says how wrong it is. Use lse - z[target]; {TRAP}"
+    f"model is very wrong, the loss then no longer says how wrong it is; {TRAP}"
 )
 
 

@@ -12,9 +12,8 @@ from llmc.model import GPT2
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability
 NO_MOVE = 1e-9  # of the largest weight: a learning rate that is only rounded to 0 moves nothing
 STILL = "w was never written: it still holds its old values"
-UNMOVED = "w is as it was after step {}: is the learning rate 0 there?"
-UPHILL = "w moved uphill: subtract the gradient"
-NOW_AND_THEN = "w moved uphill, as with a learning rate below 0, or with + in place of -"
+UNMOVED = "w is as it was after step {}"
+UPHILL = "w moved uphill, along dw, and not along -dw"
 KEPT = "what an earlier call was given must not be kept"
 MOST = 6  # steps that a sentence lists
 ASKED = 0.02  # nats: the goal for 20 steps
@@ -69,28 +68,26 @@ def explain_run(run):
     if not (np.isfinite(end) and end < start):
         return (
             f"the direction is right, but the loss went from {start:.2f} to {end:.2g}: the steps are so large that "
-            "they jump over the valley. Take a smaller learning rate"
+            "they jump over the valley"
         )
     if not peak < KNOWING_NOTHING:
         grown = f" The largest weight was 1 and is {run.largest:.3g} now." if run.largest > 10 else ""
         return (
             f"the loss ended at {end:.4f}, but by luck: after {after} it was {peak:.3g}, worse than knowing nothing "
-            f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley: {_smaller(run)}"
+            f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley{_grown(run)}"
         )
     if not end < ASKED:
-        return (
-            f"the direction is right, but 20 steps took the loss only from {start:.2f} to {end:.3f}. The goal is "
-            f"below {ASKED}: its steps are too short in all, whatever makes them so"
-        )
+        took = f"20 steps took the loss only from {start:.2f} to {end:.3f}"
+        return f"the direction is right, but {took}. The goal is below {ASKED}"
     return None
 
 
-def _smaller(run) -> str:
-    """What to do where the steps are too large: the first of them, or those at which the learning rate has grown."""
+def _grown(run) -> str:
+    """Words on a learning rate that has grown before the largest loss."""
     rates = run.rates[: run.losses.index(max(run.losses))]
     if rates and rates[0] < 0.99 * max(rates):
-        return f"take a smaller learning rate. By then it had grown from {rates[0]:.3g} to {max(rates):.3g}"
-    return "take a smaller learning rate, at least at first"
+        return f". By then the learning rate had grown from {rates[0]:.3g} to {max(rates):.3g}"
+    return ""
 
 
 def descend_mistakes(w, dw) -> dict:
@@ -129,8 +126,7 @@ def explain_moves(moves):
     if not right or KEPT in mistakes[k]:  # then it is not the number of the step that makes the difference
         return k, mistakes[k]
     steps = f"step {', '.join(right)}" if len(right) <= MOST else f"{len(right)} other steps"
-    what = NOW_AND_THEN if mistakes[k] == UPHILL else mistakes[k]
-    return k, f"{what}. At step {moves[k][0]}, that is: at {steps} it moved as it should"
+    return k, f"{mistakes[k]}. At step {moves[k][0]}, that is: at {steps} it moved as it should"
 
 
 def explain_move(before, after, dw, earlier=None):
@@ -146,7 +142,7 @@ def explain_move(before, after, dw, earlier=None):
     if _parallel(move, -dw):
         return None
     if _parallel(after, dw) or _parallel(after, -dw):
-        return "w holds the step alone, and its old values are lost. Subtract the step from it, with -="
+        return "w holds the step alone, and its old values are lost"
     found = next((text for text, wrong in descend_mistakes(before, dw).items() if _parallel(move, wrong)), None)
     found = found or _some_entries(move, dw) or _of_others(move, dw)
     return found or _two_parts(before, move, dw, earlier or {}) or _apart(move, dw)

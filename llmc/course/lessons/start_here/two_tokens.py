@@ -11,7 +11,7 @@ from llmc.course.checks.explain import listed
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"
 LOSS = "lesson 00, step 8"
-LOSS_SUM = "the formula in the task: take the logarithm of the sum, not of a probability"
+LOSS_SUM = "the formula in the task, which has the logarithm of a sum, and no probability"
 
 # ------------------------------------------------------------------------------------------------------ embed
 
@@ -36,14 +36,14 @@ def embed_mistakes(tokens, wte, wpe) -> dict:
         "the reference with the last T rows of wpe: positions count from the beginning": word + wpe[-T:],
         "the reference with positions in reverse": word + wpe[:T][::-1],
         "the reference with the sum of all words of a sentence, each once, at every position": each_once + wpe[:T],
-        "word times position: add them": word * wpe[:T],
+        "word times position, not their sum": word * wpe[:T],
         "the reference with the sum of all rows of wpe": word + wpe.sum(axis=0),
-        "word minus position: add them": word - wpe[:T],
+        "word minus position, not their sum": word - wpe[:T],
         "the reference with wte[tokens - 1]: the words are counted from 0": wte[tokens - 1] + wpe[:T],
-        "the reference with words times √C: add the rows as they are": word * np.sqrt(wte.shape[1]) + wpe[:T],
+        "the reference with words times √C": word * np.sqrt(wte.shape[1]) + wpe[:T],
     }
     if len(wpe) > tokens.max():
-        wrong["the reference with wpe looked up by token: look it up by position"] = word + wpe[tokens]
+        wrong["the reference with wpe looked up by token, not by position"] = word + wpe[tokens]
     if len(wpe) >= B:
         wrong["the reference with row b of wpe instead of row t"] = word + wpe[:B, None]
     return {text: (array, LOOKUP) for text, array in wrong.items()}
@@ -75,7 +75,7 @@ def causal_softmax_mistakes(scores) -> dict:
     e = np.where(seen, np.exp(scores), 0.0)  # (T, T)
     stable = np.exp(hidden - hidden.max(axis=-1, keepdims=True))  # (T, T)
     wrong = {
-        "the softmax of whole rows: the mask is missing": softmax(scores),
+        "the softmax of whole rows: hidden scores count, too": softmax(scores),
         "the softmax of whole rows, masked afterwards: the rows no longer add up to 1": np.where(
             seen, softmax(scores), 0.0
         ),
@@ -92,9 +92,7 @@ def causal_softmax_mistakes(scores) -> dict:
             np.where(np.eye(T, k=1, dtype=bool), -np.inf, scores)
         ),
         **{
-            f"the softmax with {how} hidden scores: their shares must be 0, so mask with -np.inf": softmax(
-                np.where(seen, scores, masked)
-            )
+            f"the softmax with {how} hidden scores: their shares must be 0": softmax(np.where(seen, scores, masked))
             for n in (1, 10, 100)
             for how, masked in ((f"-{n} in place of", -n), (f"{n} subtracted from the", scores - n))
         },
@@ -102,23 +100,21 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax over the tokens before its own, from the second row on: a token may look at itself": softmax(
             np.where(np.tril(seen, -1) | (np.arange(T * T).reshape(T, T) == 0), scores, -np.inf)
         ),
-        "the softmax of each column: sum over the last axis": softmax(hidden, axis=0),
-        "the reference divided by the row sums of other rows: without keepdims=True they line up with the columns": (
-            e / e.sum(axis=-1)
-        ),
-        "the reference with the maxima of other rows: without keepdims=True they line up with the columns": softmax(
+        "the softmax of each column, not of each row": softmax(hidden, axis=0),
+        "the reference divided by the row sums of other rows: that of row j is under column j": (e / e.sum(axis=-1)),
+        "the reference with the maxima of other rows: that of row j is subtracted from column j": softmax(
             hidden - hidden.max(axis=-1)
         ),
-        "the reference with maxima and row sums of other rows: without keepdims=True they line up with the columns": (
+        "the reference with maxima and row sums of other rows: those of row j are used in column j": (
             _without_keepdims(hidden)
         ),
-        "the reference divided by the sums of other rows: without keepdims=True they line up with the columns": (
+        "the reference divided by the sums of other rows: that of row j is under column j": (
             stable / stable.sum(axis=-1)
         ),
         "the softmax over the whole array: each row must add up to 1": e / e.sum(),
-        "e to the power of the scores, divided by the number of visible tokens: divide by their sum": stable
+        "e to the power of the scores, divided by the number of visible tokens, not by their sum": stable
         / np.arange(1, T + 1)[:, None],
-        "e to the power of the scores: divide it by the row's sum": e,
+        "e to the power of the scores, not divided by the row's sum": e,
         "the softmax of the scores minus the largest of each column (axis 0): a row needs one number": softmax(
             hidden - scores.max(axis=0)
         ),
@@ -131,13 +127,13 @@ def causal_softmax_mistakes(scores) -> dict:
         "the softmax of the transposed scores": causal_softmax(scores.T),
         "the masked scores divided by their row's sum: exp is missing": np.where(seen, scores, 0.0)
         / np.where(seen, scores, 0.0).sum(axis=-1, keepdims=True),
-        "the logarithm of the shares: return the shares": np.log(np.where(seen, shares, 1.0)),
-        "the softmax of the scores divided by √T: take them as they are": softmax(hidden / np.sqrt(T)),
+        "the logarithm of the shares": np.log(np.where(seen, shares, 1.0)),
+        "the softmax of the scores divided by √T": softmax(hidden / np.sqrt(T)),
         "the softmax of minus the scores: a larger score means a larger share": softmax(
             np.where(seen, -scores, -np.inf)
         ),
         "the softmax with powers of 2 instead of powers of e": softmax(hidden * np.log(2)),
-        "e to the power of the scores, divided by the root of the sum of squares: divide by the sum": stable
+        "e to the power of the scores, divided by the root of the sum of squares, not by their sum": stable
         / np.sqrt(np.square(stable).sum(axis=-1, keepdims=True)),
         "equal shares for all visible tokens: the scores must decide": seen / seen.sum(axis=-1, keepdims=True),
     }
@@ -171,8 +167,7 @@ def cut_off(function) -> str | None:
                 break
         if n > 1 and np.shape(out) == right.shape and np.allclose(out[1], 0.5):
             pair = f"a row of {sign * n} and {sign * (n + 1)} gives the shares 0.5 and 0.5"
-            rule = "subtract the largest visible score of each row before np.exp, and cut nothing off"
-            return f"scores of {sign * n} and {beyond} count alike: {pair}. Instead, {rule}"
+            return f"scores of {sign * n} and {beyond} count alike: {pair}"
     return None
 
 
@@ -199,15 +194,14 @@ def large_mistakes(scores) -> dict:
         / seen.sum(-1)[:, None],
     }
     with np.errstate(all="ignore"):
-        wrong, rule = {}, "subtract the largest visible score of each row before np.exp"
+        wrong = {}
         for what, m in subtracted.items():
             e = np.where(seen, np.exp(scores - m), 0.0)  # (T, T)
-            wrong[f"the softmax with {what} subtracted: {rule}"] = _divided(e)
+            wrong[f"the softmax with {what} subtracted, not the largest visible score of each row"] = _divided(e)
         e = np.exp(scores - largest) * seen  # (T, T)
-        times = "the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN"
-        wrong[f"{times}. Mask with -np.inf before np.exp"] = _divided(e)
+        wrong["the softmax whose hidden powers of e are multiplied by 0: inf · 0 is NaN"] = _divided(e)
         for n in (100, 500, 1000, 2000):
-            low = f"the softmax with -{n} in place of hidden scores: visible ones can be as low, so mask with -np.inf"
+            low = f"the softmax with -{n} in place of hidden scores: visible ones can be as low"
             wrong[low] = softmax(np.where(seen, scores, -n))
     return {text: (array, SHARES) for text, array in wrong.items()}
 
@@ -251,39 +245,32 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         refused = np.log1p(-np.where(np.arange(V) == targets[..., None], 0, softmax(logits)))  # (B, T, V)
     every = [np.take_along_axis(x, targets[..., None], axis=-1) for x in (softmax(logits, 1), softmax(logits, 0))]
     wrong = {
-        "minus the loss: put a minus in front of the logarithm": -each.mean(),
-        "the sum over all positions: take the mean": each.sum(),
-        "the sum over T, averaged over B alone: divide by T, too": each.sum() / B,
-        "the loss in bits (log2): use the natural logarithm": each.mean() / np.log(2),
-        "the reference with log2 of the sum: use the natural logarithm": (total / np.log(2) + peak - at_target).mean(),
-        "the reference with log2 of the sum of e to the logits: use the natural logarithm": (
+        "minus the loss": -each.mean(),
+        "the sum over all positions, not the mean": each.sum(),
+        "the sum over T, averaged over B alone": each.sum() / B,
+        "the loss in bits (log2), not with the natural logarithm": each.mean() / np.log(2),
+        "the reference with log2 of the sum, not its natural logarithm": (total / np.log(2) + peak - at_target).mean(),
+        "the reference with log2 of the sum of e to the logits, not its natural logarithm": (
             (total + peak) / np.log(2) - at_target
         ).mean(),
-        "the reference without + m: what you subtract before exp must come back after the logarithm": (
-            total - at_target
-        ).mean(),
-        "the reference with - m instead of + m: what you subtract before exp must come back": (
-            total - peak - at_target
-        ).mean(),
-        "the loss with log10: use the natural logarithm": each.mean() / np.log(10),
+        "the reference without + m, the largest logit": (total - at_target).mean(),
+        "the reference with - m instead of + m, the largest logit": (total - peak - at_target).mean(),
+        "the loss with log10, not with the natural logarithm": each.mean() / np.log(10),
         "the mean probability of the targets: the logarithm is missing": p.mean(),
-        "1 minus the mean probability of the targets: take -log of each": 1 - p.mean(),
-        "-log of the mean probability: take the logarithm first, then the mean": -np.log(p.mean()),
+        "1 minus the mean probability of the targets": 1 - p.mean(),
+        "-log of the mean probability, not the mean of -log of each": -np.log(p.mean()),
         "minus the mean logit of the targets: the softmax is missing": -at_target.mean(),
-        "the mean over all V words: take only the target's probability": -np.log(softmax(logits)).mean(),
-        "the loss of the likeliest word: take the target's, right or not": -np.log(softmax(logits).max(-1)).mean(),
+        "the mean of -log over all V words, not over the targets alone": -np.log(softmax(logits)).mean(),
+        "the loss of the likeliest word, not of the target": -np.log(softmax(logits).max(-1)).mean(),
         **{
-            f"the loss with {10.0**-n:.0e} added to the probability: do without probabilities": -np.log(
-                p + 10.0**-n
-            ).mean()
-            for n in range(5, 11)
+            f"the loss with {10.0**-n:.0e} added to the probability": -np.log(p + 10.0**-n).mean() for n in range(5, 11)
         },
         "the mean over the positions whose target is not 0: word 0 is a word like any other": each[targets != 0].sum()
         / max((targets != 0).sum(), 1),
         "the reference with 0 where the target is 0: word 0 is a word like any other": each[targets != 0].sum()
         / targets.size,
-        "the sum over B, averaged over T alone: divide by B, too": each.sum() / T,
-        "the median of the losses: take their mean": np.median(each),
+        "the sum over B, averaged over T alone": each.sum() / T,
+        "the median of the losses, not their mean": np.median(each),
         "-log(p) of the target and -log(1 - p) of all other words: the targets' alone count": (
             each.sum() - refused.sum()
         )
@@ -291,16 +278,14 @@ def next_token_loss_mistakes(logits, targets) -> dict:
         "the loss at the last position only": each[:, -1].mean(),
         "the loss at the first position only": each[:, 0].mean(),
         "the loss of the first sentence only": each[0].mean(),
-        "e to the power of the loss: return the loss itself": np.exp(each.mean()),
-        "the sum over all positions divided by B·T·V: divide by B·T": each.sum() / logits.size,
+        "e to the power of the loss": np.exp(each.mean()),
+        "the sum over all positions divided by B·T·V, not by B·T": each.sum() / logits.size,
         "the reference with the largest logit in place of the logarithm of the sum": (peak - at_target).mean(),
         "the reference with the mean of e to the logits in place of their sum": (total + peak - at_target).mean()
         - np.log(V),
         "the loss with a softmax over T instead of V": -np.log(every[0]).mean(),
         "the loss with a softmax over B instead of V": -np.log(every[1]).mean(),
-        "the loss of every target at every position: logits[..., targets] pairs all with all": -np.log(
-            softmax(logits)[..., targets]
-        ).mean(),
+        "the loss of every target of the batch at every position": -np.log(softmax(logits)[..., targets]).mean(),
     }
     if T > 1:
         shifted = losses(logits[:, :-1], targets[:, 1:])  # (B, T - 1)
@@ -314,9 +299,6 @@ ROWS = {  # kinds of rows (3,) that a loss must be finite for, with the target
     "a target of 1000 among logits of -1000": ([-1000.0, 1000.0, -999.0], 1),
     "a target of -1000 beside a logit of 1000": ([-1000.0, 1000.0, -999.0], 0),
 }
-OVERFLOWS = [-370.0] * 39 + [370.0], 0  # e to the power of 720, or more, is infinite, and of -740 not yet 0
-BELOW = [-403.0, -400.0, -402.0], 1  # e to the power of -400 is not yet 0, and of -800 it is
-LARGEST = "subtract the largest of each row before np.exp"
 
 
 def not_finite(function, loss) -> str:
@@ -325,21 +307,18 @@ def not_finite(function, loss) -> str:
     alone = [_alone(function, *row) for row in ROWS.values()]
     fails = [kind for kind, loss in zip(ROWS, alone) if not np.isfinite(loss)]
     if not fails:
-        return f"{said}, in a batch; for a row alone it is finite: does each row subtract its own largest logit?"
+        return f"{said}, in a batch; for a row alone, around 1000 or -1000, it is finite"
     high, low, sure, wrong = (kind in fails for kind in ROWS)
+    fact = ""
     if high and low:
-        advice = LARGEST
-    elif (sure or wrong) and not np.isfinite(_alone(function, *OVERFLOWS)):
-        advice = f"{LARGEST}, and nothing less"
+        fact = ": np.exp(1000) is infinite, and np.exp(-1000) is 0"
     elif low and not np.isclose(alone[0], -np.log(softmax(np.array([1000.0, 1003.0, 1001.0]))[1])):
-        advice = f"for a row around 1000 it is finite, but wrong, as where logits are cut off. Instead, {LARGEST}"
-    elif low or high:
-        at_0 = ": a maximum that starts at 0 would stay 0" if np.isfinite(_alone(function, *BELOW)) else ""
-        negative = f" It is negative{at_0}" if low else ""
-        advice = f"is what you subtract there the largest?{negative}"
-    else:
-        advice = "take the logarithm of the sum, not of a probability that is rounded to 0"
-    return f"{said}. It is not finite for {listed(fails)}: {advice}"
+        fact = ". For a row around 1000 it is finite, but wrong"
+    elif low:
+        fact = ", whose largest logit is negative"
+    elif wrong and not (high or sure):
+        fact = ": e to the power of -2000, the target's probability, is rounded to 0"
+    return f"{said}. It is not finite for {listed(fails)}{fact}"
 
 
 def _alone(function, row, target) -> float:
@@ -351,6 +330,6 @@ def _alone(function, row, target) -> float:
 def rounded_losses(logits, targets) -> dict:
     """Wrong losses of huge logits: the targets' probabilities are rounded to 0, and a small number replaces 0."""
     p = np.exp(-losses(logits, targets))  # (B, T) many of them are 0
-    sentence = "-log of probabilities that are rounded to 0, with {:g} instead of 0: do without probabilities"
+    sentence = "-log of probabilities that are rounded to 0, with {:g} instead of 0"
     smallest = (1e-300, 1e-100, 1e-45, 1e-38, *(10.0**-n for n in range(30, 4, -1)), np.finfo(np.float64).tiny)
     return {sentence.format(least): (-np.log(np.maximum(p, least)).mean(), LOSS_SUM) for least in smallest}
