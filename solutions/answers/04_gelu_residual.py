@@ -364,7 +364,7 @@ def in_place_accumulates(dx, dout, x):
     dx += dout * _slope(x)
 
 
-@wrong("gelu_backward_in_place", says="dx equals the old content of dx times GELU'(x): dout was never read")
+@wrong("gelu_backward_in_place", says="dx equals the old content of dx times GELU'(x), in place of dout")
 def in_place_multiplies_what_dx_held(dx, dout, x):
     dx *= _slope(x)
 

@@ -131,7 +131,7 @@ def softmax_clipped_at_80(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="exp(-inf) is exactly 0 already")
+@wrong("softmax", says="exp(-inf) is exactly 0")
 def softmax_with_minus_inf_mended(z):
     z = np.maximum(z, z[np.isfinite(z)].min() - 1)  # "infinity is not a number"
     e = np.exp(z - z.max(axis=-1, keepdims=True))
@@ -1387,14 +1387,14 @@ def fused_with_the_logarithm_too_late(losses, logits, targets, dloss, V):
 # ---------------------------------------------------------------- what only rows of any height, or any padding, show
 
 
-@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0 already")
+@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0")
 def softmax_with_the_lowest_number_for_minus_inf(z):
     finite = np.where(z == -np.inf, np.finfo(z.dtype).min, z)
     e = np.exp(finite - np.amax(finite, axis=-1, keepdims=True))
     return e / np.sum(e, axis=-1, keepdims=True)
 
 
-@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0 already")
+@wrong("softmax", says="p is above 0 where z is -inf: exp(-inf) is exactly 0")
 def softmax_of_logits_from_a_billion_below(z):
     shifted = np.clip(z, -1e9, None)
     shifted = shifted - shifted.max(-1)[..., None]

@@ -64,5 +64,5 @@ def test_loop_mistakes_look_at_where_the_gradients_are_right():
     early, upward, other = right.copy(), right.copy(), right.copy()
     early[0], upward[:-2], other[:2] = 0.0, 7.0, 0.0
     assert ["stops before k = 0" in text for text in residual.loop_mistakes(early, right)] == [True]
-    assert ["is each d[k + 1] computed before" in text for text in residual.loop_mistakes(upward, right)] == [True]
+    assert ["at d[N - 1] and d[N] only" in text for text in residual.loop_mistakes(upward, right)] == [True]
     assert all(residual.loop_mistakes(d, right) == {} for d in (right, other, 2 * right, right[:-1], None))

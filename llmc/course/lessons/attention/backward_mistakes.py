@@ -28,7 +28,7 @@ def softmax_backward_mistakes(dp, p) -> dict:
     wrong = {
         "p · dp: the row's sum is not subtracted": p * dp,
         "dp minus the row's sum, not multiplied by p": dp - both,
-        "p · (1 - p) · dp: only the diagonal of the Jacobian, as if the shares did not compete": p * (1 - p) * dp,
+        "p · (1 - p) · dp: only the diagonal of the Jacobian": p * (1 - p) * dp,
         "p · dp minus the row's sum: the sum is not multiplied by p": p * dp - both,
         "p · (dp + the row's sum): the sum is added": p * (dp + both),
         "the reference with the mean of p · dp instead of its sum": p * (dp - (dp * p).mean(-1, keepdims=True)),

@@ -31,12 +31,8 @@ def scores_mistakes(q, k) -> dict:
         "q · k not divided by √hs": products,
         "q · k divided by hs, not by its root": products / hs,
         "q · k multiplied by √hs, not divided by it": products * hs**0.5,
-        "q · k divided by 2 · hs: only √hs divides (`/ hs ** 1 / 2` divides by hs and by 2; the root is hs ** 0.5)": (
-            products / (2 * hs)
-        ),
-        "q · k divided by hs / 2: only √hs divides (hs ** 1 / 2 is half of hs; the root is hs ** 0.5)": (
-            products / (hs / 2)
-        ),
+        "q · k divided by 2 · hs: only √hs divides": (products / (2 * hs)),
+        "q · k divided by hs / 2: only √hs divides": (products / (hs / 2)),
         "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
     }
     of_q, of_k = np.linalg.norm(q, axis=-1)[:, None], np.linalg.norm(k, axis=-1)  # (T, 1), (T,)

@@ -174,7 +174,7 @@ def backward_mistakes(dout, x) -> dict:
 def held_mistakes(held, x) -> dict:
     """Known wrong dx of the in-place form when dx is an array of its own that already held something."""
     return {
-        "the old content of dx times GELU'(x): dout was never read": (np.asarray(held, np.float64) * slope(x), IN_PLACE)
+        "the old content of dx times GELU'(x), in place of dout": (np.asarray(held, np.float64) * slope(x), IN_PLACE)
     }
 
 

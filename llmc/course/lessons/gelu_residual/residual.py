@@ -170,7 +170,7 @@ def loop_mistakes(got, expected) -> dict:
     if np.abs(got - expected).max() < NEARLY * np.abs(expected).max():
         return {}  # every depth was computed
     if right[1:].all() and not right[0] and not _doubles(got):
-        return {"the reference except for d[0]": (got, LOOP)}
+        return {"the reference except for d[0]: the loop stops before k = 0": (got, LOOP)}
     if right[-2:].all() and not right[:-2].any():
         at = "the reference at d[N - 1] and d[N] only"
         if _doubles(got):

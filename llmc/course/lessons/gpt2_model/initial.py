@@ -20,7 +20,7 @@ def explain_initial(name, shape, L, got, drawn=True):
             wrong, where = _wrong_distribution(name, got), FRESH
         if wrong is None:
             wrong, where = _wrong_width(name, shape, L, got)
-    return wrong and f"{wrong}{'.' * (not wrong.endswith('?'))}\n→ Where to look: {where}"
+    return wrong and f"{wrong}.\n→ Where to look: {where}"
 
 
 def _wrong_start(name, shape, got, drawn):

@@ -186,7 +186,7 @@ def large_mistakes(scores) -> dict:
         "the largest score of the rows so far, down its column (axis 0),": (
             np.maximum.accumulate(scores, axis=0).diagonal()[:, None]
         ),
-        "the largest of the visible scores and 0 (so it is where hidden scores are set to 0)": np.maximum(largest, 0),
+        "the largest of the visible scores and 0": np.maximum(largest, 0),
         "the largest visible score by its size, without its sign,": np.where(seen, np.abs(scores), 0).max(-1)[:, None],
         "each row's own score on the diagonal": scores.diagonal()[:, None],
         "each row's first score": scores[:, :1],
@@ -308,16 +308,16 @@ def not_finite(function, loss) -> str:
     fails = [kind for kind, loss in zip(ROWS, alone) if not np.isfinite(loss)]
     if not fails:
         return f"{said}, in a batch; for a row alone, around 1000 or -1000, it is finite"
-    high, low, sure, wrong = (kind in fails for kind in ROWS)
+    high, low, *_ = (kind in fails for kind in ROWS)
     fact = ""
     if high and low:
-        fact = ": np.exp(1000) is infinite, and np.exp(-1000) is 0"
+        fact = ". np.exp(1000) is infinite, and np.exp(-1000) is 0"
     elif low and not np.isclose(alone[0], -np.log(softmax(np.array([1000.0, 1003.0, 1001.0]))[1])):
         fact = ". For a row around 1000 it is finite, but wrong"
     elif low:
-        fact = ", whose largest logit is negative"
-    elif wrong and not (high or sure):
-        fact = ": e to the power of -2000, the target's probability, is rounded to 0"
+        fact = ". The largest logit of a row around -1000 is negative"
+    elif not high:
+        fact = ". np.exp(2000) is infinite, and np.exp(-2000) is 0"
     return f"{said}. It is not finite for {listed(fails)}{fact}"
 
 
