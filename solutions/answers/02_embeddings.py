@@ -842,7 +842,7 @@ def backward_with_flat_rows(dout, tokens, V, maxT):
     return dwte, dwpe
 
 
-@wrong("encoder_backward", says="the reference without the last token, V - 1: its rows of dout are lost.")
+@wrong("encoder_backward", says="the reference without the largest token that occurs: its rows of dout are lost.")
 def backward_loses_the_last_run(dout, tokens, V, maxT):
     B, T, C = dout.shape
     flat = tokens.ravel()
