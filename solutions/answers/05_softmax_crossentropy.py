@@ -1489,7 +1489,7 @@ def _online_without_rescaling(losses, rows, targets, dloss, V):
         rows[n, V:] = 0
 
 
-@wrong("fast_classifier", says="the reference with a running sum that was not adjusted when the maximum grew")
+@wrong("fast_classifier", says="the reference with a sum of exp(z - the largest logit so far)")
 def fast_online_without_rescaling(losses, logits, targets, dloss, V):
     B, T, width = logits.shape
     _online_without_rescaling(losses.reshape(B * T), logits.reshape(B * T, width), targets.reshape(B * T), dloss, V)
@@ -1552,7 +1552,7 @@ def cross_entropy_with_the_maximum_of_a_position(logits, targets):
     return _far_from_its_row(logits, targets, (0, 2))
 
 
-@wrong("cross_entropy_forward", says="the reference with a running sum that was not adjusted when the maximum grew")
+@wrong("cross_entropy_forward", says="the reference with a sum of exp(z - the largest logit so far)")
 def cross_entropy_with_a_sum_of_several_maxima(logits, targets):
     lse, at = np.empty_like(logits[..., 0]), np.empty_like(logits[..., 0])
     for place, target in np.ndenumerate(targets):
@@ -1564,7 +1564,7 @@ def cross_entropy_with_a_sum_of_several_maxima(logits, targets):
     return lse - at, lse
 
 
-@wrong("softmax", says="the reference with a running sum that was not adjusted when the maximum grew")
+@wrong("softmax", says="the reference with a sum of exp(z - the largest logit so far)")
 def softmax_with_a_sum_of_several_maxima(z):
     so_far = np.maximum.accumulate(z, axis=-1)
     return np.exp(z - so_far[..., -1:]) / np.sum(np.exp(z - so_far), axis=-1, keepdims=True)
