@@ -1681,7 +1681,7 @@ def fresh_with_half_of_the_channels(V, C, std=0.02):
     return np.log(V) + (C // 2) * std**2
 
 
-@wrong("fused_classifier", says="With n = 0 it is all of the array: `[..., V:]` is what comes after V")
+@wrong("fused_classifier", says="With n = 0, `[..., -n:]` is all of an array")
 def classifier_that_clears_from_the_end(losses, logits, targets, dloss, V):
     padding = logits.shape[-1] - V
     real = logits[..., :V]
