@@ -279,7 +279,7 @@ def initial_uniform(name, shape, L, rng):
     return rng.uniform(-limit, limit, shape).astype(np.float32)
 
 
-@wrong("initial_tensor", says="wte is uniform, between ±0.02: draw from a normal distribution")
+@wrong("initial_tensor", says="wte is uniform, between ±0.02, not from a normal distribution")
 def initial_uniform_within_std(name, shape, L, rng):
     if name.endswith("b") or name in ("ln1w", "ln2w", "lnfw"):
         return _initial(name, shape, L, rng)
@@ -701,7 +701,7 @@ def tied_lookup_only(dlogits, lnf, dencoded, tokens):
     return dwte
 
 
-@wrong("tied_gradient", says="+= with an index array adds once")
+@wrong("tied_gradient", says="the reference with only one of the rows of a token that occurs twice")
 def tied_with_plus_equals(dlogits, lnf, dencoded, tokens):
     dwte = _head(dlogits, lnf)
     dwte[tokens] += dencoded
