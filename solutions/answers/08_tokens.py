@@ -497,7 +497,7 @@ def decode_each_alone_ignoring(ids, tokens):
     return "".join(tokens[i].decode("utf-8", errors="ignore") for i in ids)
 
 
-@wrong("decode", says="were left out (errors='ignore')")
+@wrong("decode", says="bytes that are not valid UTF-8 were left out: put")
 def decode_ignoring(ids, tokens):
     return b"".join(tokens[i] for i in ids).decode("utf-8", errors="ignore")
 
@@ -894,7 +894,7 @@ def batch_from_twice_1024(path, i, B, T, rank=0, world=1):
     return window[:-1].reshape(B, T), window[1:].reshape(B, T)
 
 
-@wrong("read_batch", says="offset counts bytes, and a token has two")
+@wrong("read_batch", says="the batch read from byte 1024 + start: a token has two bytes")
 def batch_at_an_offset_in_tokens(path, i, B, T, rank=0, world=1):
     _tokens(path)
     offset = 1024 + (i * world + rank) * B * T
@@ -1140,7 +1140,7 @@ def file_with_a_short_count(ids):
 
 @wrong(
     "token_file",
-    says="int32 silently wraps it to 5. Your file holds [5] instead: look at the ids before they become 32",
+    says="int32 silently wraps it to 5. Your file holds [5] instead",
 )
 def file_that_wraps_before_it_looks(ids):
     ids = np.asarray(ids).astype(np.int32)
@@ -1207,7 +1207,7 @@ def file_with_a_short_header(ids):
     return struct.pack("<3i", 20240520, 1, ids.size).ljust(256, b"\0") + ids.astype("<u2").tobytes()
 
 
-@wrong("fast_train_bpe", says="subtract the pairs that a merge takes apart")
+@wrong("fast_train_bpe", says="times, but now only")
 def fast_train_that_only_adds(words, counts, num_merges):
     words, pairs, learned = [list(word) for word in words], Counter(), []
     for word, count in zip(words, counts):
@@ -1310,7 +1310,7 @@ def file_with_a_bound_from_above(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + np.asarray(ids).astype("<u2").tobytes()
 
 
-@wrong("token_file", says="Your file holds [7, 0, 3] instead: look at the ids before they become 16 bits")
+@wrong("token_file", says="Your file holds [7, 0, 3] instead")
 def file_that_looks_at_the_ids_too_late(ids):
     body = np.array(ids).astype("<u2")
     if not len(body) or body.min() < 0 or body.max() > 65535:
@@ -1459,7 +1459,7 @@ def decode_without_the_last_token(ids, tokens):
     return b"".join([known.get(i, b"") for i in ids]).decode("utf-8", "replace")
 
 
-@wrong("encode_word", says="the id 0 is left out: `if id` and `filter(None, …)` take it for nothing")
+@wrong("encode_word", says="the id 0 is left out: it is an id like any other")
 def encode_without_rank_0(word, ranks):
     parts = [word[i : i + 1] for i in range(len(word))]
     while joined := {i: ranks[a + b] for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in ranks}:
@@ -1596,7 +1596,7 @@ def read_each_path_once(path, i, B, T, rank=0, world=1):
     return _window(_files[path], i, B, T, rank, world)
 
 
-@wrong("read_batch", says="is the size divided by 2, which drops an odd byte?")
+@wrong("read_batch", says="A file with a whole token too many or too few was refused")
 def read_counts_whole_tokens(path, i, B, T, rank=0, world=1):
     data = path.read_bytes()
     if len(data) // 2 - 512 != int.from_bytes(data[8:12], "little"):
@@ -1604,9 +1604,7 @@ def read_counts_whole_tokens(path, i, B, T, rank=0, world=1):
     return _window(data, i, B, T, rank, world)
 
 
-@wrong(
-    "fast_train_bpe", says="an entry of the heap is out of date. Leave it out unless its number is the present count"
-)
+@wrong("fast_train_bpe", says="times, but now only")
 def fast_with_entries_of_a_heap_that_are_out_of_date(words, counts, num_merges):
     words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
     for k, word in enumerate(words):
@@ -1636,7 +1634,7 @@ def fast_with_entries_of_a_heap_that_are_out_of_date(words, counts, num_merges):
     return learned
 
 
-@wrong("fast_train_bpe", says="the LAST word occurs (is a name left over from a loop?)")
+@wrong("fast_train_bpe", says="pairs as often as the LAST word occurs: each word's pairs")
 def fast_with_the_count_of_the_last_word(words, counts, num_merges):
     words, pairs, where, learned = [list(word) for word in words], Counter(), defaultdict(set), []
     for k, (word, n) in enumerate(zip(words, counts)):
@@ -1657,7 +1655,7 @@ def fast_with_the_count_of_the_last_word(words, counts, num_merges):
     return learned
 
 
-@wrong("fast_train_bpe", says="only the first word of each pair is merged: record all words that hold the pair")
+@wrong("fast_train_bpe", says="only the first word that holds a pair is merged")
 def fast_with_one_word_for_each_pair(words, counts, num_merges):
     words, pairs, where, learned = list(words), Counter(), {}, []
 
@@ -1709,7 +1707,7 @@ def fast_from_right_to_left(words, counts, num_merges):
     return learned
 
 
-@wrong("fast_train_bpe", says="now: has the heap an entry with that number?")
+@wrong("fast_train_bpe", says="before: it has become rarer, too")
 def fast_with_a_heap_of_growing_pairs(words, counts, num_merges):
     words, pairs, where, heap, learned = list(words), Counter(), defaultdict(set), [], []
 

@@ -1081,7 +1081,7 @@ def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weig
         w -= lr / c1 * mm / (np.sqrt(vv / c2) + eps)
 
 
-@wrong("clip_by_global_norm", says="each must be: the line that scales belongs in a loop over all of them")
+@wrong("clip_by_global_norm", says="only the last array was scaled, and each must be")
 def clip_the_last_array_alone(grads, max_norm):
     norm = sum(float((g * g).sum()) for g in grads) ** 0.5
     if norm > max_norm:
@@ -1097,7 +1097,7 @@ def _slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     params -= lr / (1 - beta1**t) * m / (np.sqrt(v / (1 - beta2**t)) + eps)
 
 
-@wrong("fast_adamw_step", says="what is new here: 50,003 weights. Is the last, shorter slice done, too?")
+@wrong("fast_adamw_step", says="what is new here: 50,003 weights, of which the first")
 def fast_with_whole_slices(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     chunk = min(4096, len(params))
     for a in range(len(params) // chunk):
@@ -1127,7 +1127,7 @@ def fast_in_copies(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
         p -= lr * mm / (1 - beta1**t) / (np.sqrt(vv / (1 - beta2**t)) + eps)
 
 
-@wrong("clip_by_global_norm", says="Its square is not: which of the two is compared?")
+@wrong("clip_by_global_norm", says="its square is not")
 def clip_compares_the_square(grads, max_norm):
     squared = sum(float((g.astype(np.float64) ** 2).sum()) for g in grads)
     if squared > max_norm:
@@ -1368,7 +1368,7 @@ def adamw_of_means_taken_twice(params, grads, m, v, lr, beta1, beta2, eps, weigh
     params -= lr * m_hat / (np.sqrt(v_hat) + eps)
 
 
-@wrong("decay_groups", says="There are as many layers, 7, as it has rows, so that its first axis does not tell")
+@wrong("decay_groups", says="There are as many layers, 7, as it has rows")
 def groups_by_the_most_frequent_axis(shapes):
     L = Counter(shape[0] for shape in shapes.values()).most_common(1)[0][0]
     decayed, alone = [], []

@@ -102,7 +102,7 @@ def cost_intensity_of_the_two(N, C, itemsize=4):
     return flops, apart, fused, flops / apart
 
 
-@wrong("residual_layernorm_cost", says="intensity equals its whole part: // drops the rest")
+@wrong("residual_layernorm_cost", says="intensity equals its whole part")
 def cost_with_whole_division(N, C, itemsize=4):
     flops, apart, fused, intensity = cost_array_by_array(N, C, itemsize)
     return flops, apart, fused, flops // fused
@@ -683,7 +683,7 @@ def _lean(dout, out, stats, q, k, v, block=16, masked=True, scale=None, inner=No
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="the earlier blocks are lost, use +=")
+@wrong("attention_backward_lean", says="the earlier blocks are lost")
 def lean_overwrites(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=2, assign=True)
 
@@ -770,7 +770,7 @@ def lean_adds_D(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, inner=lambda p, dp, D: p * (dp + D))
 
 
-@wrong("attention_backward_lean", says="dk equals dq: the results are in the wrong order")
+@wrong("attention_backward_lean", says="dk equals what dq should be")
 def lean_in_another_order(dout, out, stats, q, k, v):
     dq, dk, dv = _lean(dout, out, stats, q, k, v)
     return dk, dq, dv
@@ -802,19 +802,19 @@ def lean_divides_exp_by_exp(dout, out, stats, q, k, v):
     return dq, dk, dv
 
 
-@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table, or a list")
+@wrong("attention_backward_lean", says="so something grows with T × T")
 def lean_with_the_whole_table(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=len(q))
 
 
-@wrong("attention_backward_lean", says="so something grows with T × T: is there a mask or a table, or a list")
+@wrong("attention_backward_lean", says="so something grows with T × T")
 def lean_with_a_mask_of_ones(dout, out, stats, q, k, v):
     seen = np.tril(np.ones((len(q), len(q)), dtype=bool))
     assert seen[-1, 0]
     return _lean(dout, out, stats, q, k, v, block=16)
 
 
-@wrong("attention_backward_lean", says="take a smaller block of queries at a time")
+@wrong("attention_backward_lean", says="T = 500 needs")
 def lean_in_large_blocks(dout, out, stats, q, k, v):
     return _lean(dout, out, stats, q, k, v, block=400)
 
@@ -1026,7 +1026,7 @@ def lean_in_one_array(dout, out, stats, q, k, v):
     return g
 
 
-@wrong("attention_backward_lean", says="a loop leaves out the last ones, in a shorter block perhaps")
+@wrong("attention_backward_lean", says="give: the last ones are left out")
 def lean_leaves_out_a_shorter_block(dout, out, stats, q, k, v):
     T, hs = q.shape
     block = min(32, T)
@@ -1160,7 +1160,7 @@ def _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
             out[n, c] = (residual[n, c] - m) * rstd[n] * w[c] + b[c]
 
 
-@wrong("residual_layernorm_forward", says="whose sum of squares leaves out channel 0 of 7: does its loop begin at 1?")
+@wrong("residual_layernorm_forward", says="whose sum of squares leaves out channel 0 of 7")
 def fused_without_the_first_square(residual, out, mean, rstd, x1, x2, w, b):
     _without_the_first_square(residual, out, mean, rstd, x1, x2, w, b)
 
@@ -1420,7 +1420,7 @@ def roofline_of_a_copy_in_no_time(flops, nbytes, seconds, peak, bandwidth):
     return attainable, shortest, shortest / seconds
 
 
-@wrong("attention_backward_lean", says="is the root missing, or is the scale both in ds and in q?")
+@wrong("attention_backward_lean", says="the reference with 1/hs, which is the scale 1/√hs twice")
 def lean_without_the_root_in_ds(dout, out, stats, q, k, v):
     T, hs = q.shape
     dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)

@@ -436,7 +436,7 @@ def budget_with_a_wild_rate():
     return {"layers": 1, "channels": 32, "length": 16, "batch_size": 8, "learning_rate": 10.0, "warmup": 0.0}
 
 
-@wrong("best_budget", says="steps are few: with batch_size 8 and all else as it is")
+@wrong("best_budget", says="with batch_size 8 and all else as it is there are")
 def budget_in_large_batches():
     return {"layers": 1, "channels": 32, "length": 32, "batch_size": 32, "learning_rate": 1e-2}
 
@@ -655,7 +655,7 @@ def find_with_two_steps_of_each(run, lowest, highest, steps):
     return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
 
 
-@wrong("broken_setting", says="does not occur in your function: which condition would answer it?")
+@wrong("broken_setting", says="does not occur in your function")
 def broken_with_a_setting_left_out(log, healthy):
     found, answer = _broken(columns, log, healthy), None
     for name in ("learning_rate", "warmup", "schedule", "batch_size", "weight_decay"):
@@ -723,7 +723,7 @@ def rate_corrected_from_the_first_loss(run, lowest, highest, steps):
     return np.array(rates), np.array(smoothed), rates[int(np.argmin(smoothed))] / 10
 
 
-@wrong("broken_setting", says="In front of it, that one would answer for logs of 'schedule', too")
+@wrong("broken_setting", says="which holds as well")
 def setting_by_another_last_rate(log, healthy):
     run, good = columns(log), columns(healthy)
     if not np.array_equal(run["lr"], good["lr"]):
@@ -749,6 +749,6 @@ def budget_with_a_warmup_in_steps():
     return small | rows | rate
 
 
-@wrong("best_budget", says="steps are few: with length 32 and all else as it is")
+@wrong("best_budget", says="with length 32 and all else as it is there are")
 def budget_in_long_rows():
     return {"layers": 1, "channels": 32, "length": 128, "batch_size": 4, "learning_rate": 6e-3}

@@ -514,7 +514,7 @@ def beam_returns_the_surprise(model, prompt, n, width):
     return text, -total
 
 
-@wrong("beam_search", says="6 times with one and the same text: call it once, and keep what it gives")
+@wrong("beam_search", says="6 times with one and the same text")
 def beam_asks_for_every_token(model, prompt, n, width):
     beam = [([], 0.0)]
     for _ in range(n):
@@ -760,7 +760,7 @@ def beam_with_text_and_token_exchanged(model, prompt, n, width):
     return texts[0], float(totals[0])
 
 
-@wrong("beam_search", says="and there are 5 tokens: call it once, and keep what it gives")
+@wrong("beam_search", says="and there are 5 tokens")
 def beam_asks_once_for_each_token(model, prompt, n, width):
     V = len(model.log_probs(prompt))
     beam = [([], 0.0)]
@@ -774,7 +774,7 @@ def beam_asks_once_for_each_token(model, prompt, n, width):
     return beam[0][0], float(beam[0][1])
 
 
-@wrong("top_p", says="is a mask in the order of the ranking used on p")
+@wrong("top_p", says="but those with the")
 def top_p_with_a_mask_of_the_ranking(p, share):
     ranked = np.sort(p)[::-1]
     before = np.cumsum(ranked) - ranked  # what the better ones hold

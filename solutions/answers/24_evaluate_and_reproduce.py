@@ -250,7 +250,7 @@ def endings_with_a_mean_over_the_row(logits, tokens, mask):
     return costs.sum(axis=1), costs.mean(axis=1)
 
 
-@wrong("score_endings", says="return sums, then means")
+@wrong("score_endings", says="what means should be")
 def endings_turned_round(logits, tokens, mask):
     sums = (_costs(logits, tokens) * mask[:, 1:]).sum(axis=1)
     return sums / mask.sum(axis=1), sums
@@ -404,14 +404,14 @@ def law_of_the_worst(sizes, losses, errors, exponents):
     return _fit(sizes, losses, 1 / errors, exponents, lambda new, old: new > old)
 
 
-@wrong("fit_law", says="keep what belongs to the best")
+@wrong("fit_law", says="the fit for the last exponent, which is not the best")
 def law_with_a_stale_pair(sizes, losses, errors, exponents):
     a = _fit(sizes, losses, 1 / errors, exponents)[2]
     E, A, _ = _fit(sizes, losses, 1 / errors, exponents[-1:])
     return E, A, a
 
 
-@wrong("fit_law", says="return E, A, a")
+@wrong("fit_law", says="should be")
 def law_turned_round(sizes, losses, errors, exponents):
     return _fit(sizes, losses, 1 / errors, exponents)[::-1]
 
@@ -701,7 +701,7 @@ def plan_without_the_price(dollars, price, speed):
     return _plan(dollars, price, speed, _cost, dollars * 3600 * speed)
 
 
-@wrong("plan_run", says="it has learnt what it can hold")
+@wrong("plan_run", says="It is too small")
 def plan_for_gpt2(dollars, price, speed):
     return 12, dollars / price * 3600 * speed / _cost(12)
 
@@ -772,7 +772,7 @@ def errors_squared_in_the_fit_alone(sizes, losses, errors, exponents):
 # ------------------------------------------------------------------------------- of strangers: where a search ends
 
 
-@wrong("plan_run", says="is returned with them (is it an index")
+@wrong("plan_run", says="is returned with them")
 def plan_with_an_index(dollars, price, speed):
     d = np.arange(1, 201)
     tokens = dollars / price * 3600 * speed / _cost(d)
@@ -787,7 +787,7 @@ def plan_of_at_most_48_layers(dollars, price, speed):
     return d, flops / _cost(d)
 
 
-@wrong("plan_run", says="or a multiple of 4 more: does it try those in between?")
+@wrong("plan_run", says="or a multiple of 4 more")
 def plan_in_steps_of_four_layers(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min(range(2, 201, 4), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
@@ -866,7 +866,7 @@ def endings_below_the_largest_of_all(logits, tokens, mask):
     return sums, sums / mask.sum(axis=1)
 
 
-@wrong("fit_law", says="times N₀ to the power of the LAST exponent tried: keep a with the best")
+@wrong("fit_law", says="times N₀ to the power of the LAST exponent: the best one belongs to it")
 def law_that_forgets_a(sizes, losses, errors, exponents):
     least, E, A = np.inf, 0.0, 0.0
     for a in exponents:
@@ -919,7 +919,7 @@ def interval_of_percentiles_in_order(losses, draws, statistic):
     return tuple(sorted((statistic(low), statistic(high))))
 
 
-@wrong("plan_run", says="d is 12, 24, 36 and 48: does it try those in between?")
+@wrong("plan_run", says="d is 12, 24, 36 and 48")
 def plan_among_gpt2s_sizes(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d = min((12, 24, 36, 48), key=lambda d: predicted_loss(weights(d), flops / _cost(d)))
@@ -1012,13 +1012,13 @@ def bits_of_the_target_before(losses, targets, lengths):
     return losses[real].sum() / np.log(2) / lengths[targets[real]].sum()
 
 
-@wrong("bootstrap_interval", says="each size's mean over the seeds that all sizes drew: `losses[:, draw]` is (n, n, S)")
+@wrong("bootstrap_interval", says="each size's mean over the seeds that all sizes drew")
 def interval_over_the_seeds_of_all_sizes(losses, draws, statistic):
     values = [statistic(losses[:, draw].mean(axis=(1, 2))) for draw in draws]
     return tuple(np.percentile(values, [2.5, 97.5]))
 
 
-@wrong("fit_law", says="the fit with the plain mean of x, np.mean, in weighted sums")
+@wrong("fit_law", says="the fit with the plain mean of x in weighted sums")
 def law_about_a_plain_mean(sizes, losses, errors, exponents):
     w = 1 / errors**2
     results = []

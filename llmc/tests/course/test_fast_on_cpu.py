@@ -83,7 +83,7 @@ def test_dk_and_dv_of_the_last_block_are_recognised():
     last = np.arange(9) >= 8  # blocks of 4: the last one holds query 8 alone
     gradients = lean.backward(DOUT, Q, K, V)._replace(dv=(p * last[:, None]).T @ DOUT)
     known = lean.mistakes(gradients, DOUT, OUT, STATS, Q, K, V)
-    text = "what the last block of 1 queries adds: the earlier blocks are lost, use +="
+    text = "what the last block of 1 queries adds: the earlier blocks are lost"
     assert np.allclose(known["dv"][text][0], gradients.dv) and known["dk"][text][0].shape == (9, 4)
 
 

@@ -162,4 +162,4 @@ def test_ids_that_are_looked_at_in_time_are_not_said_to_be_looked_at_late():
         for function in (without_a_lower_bound, of_16_bits)
     ]
     assert "instead.\nOf five ids" in said[0] and "-1 is not" in said[0]
-    assert said[1] == ". Your file holds [5, 65535] instead: look at the ids before they become 16 bits"
+    assert said[1] == ". Your file holds [5, 65535] instead"

@@ -156,7 +156,7 @@ def test_ways_to_save(name):
         (
             {"a": OLD},
             [("write", "u", NEW), *ways()["right"][0]],
-            "u is left over at the end: do not write it, or remove it",
+            "u is left over at the end",
             "rename it",
         ),
     ],

@@ -27,14 +27,8 @@ PYTORCH_CLIP = 'lesson 09, section "7.1 · PyTorch\'s 1e-6"'
 
 TOO_EARLY = "the reference with t - 1 instead of t: the first step is t = 1, and 1 - beta**0 is 0"
 MANY = 1 << 20  # weights: more than any slice holds
-NO_TURN = (
-    f"nothing of params, m and v was changed for {{}} weights, though it is for {MANY:,}: does your loop leave out the "
-    "last slice, which may be shorter?"
-)
-ONLY_THE_LAST = (
-    "only the last array was scaled, and each must be: the line that scales belongs in a loop over all of them."
-    f"\n→ Where to look: {CLIP}."
-)
+NO_TURN = f"nothing of params, m and v was changed for {{}} weights, though it is for {MANY:,}"
+ONLY_THE_LAST = f"only the last array was scaled, and each must be.\n→ Where to look: {CLIP}."
 
 TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
 
@@ -297,13 +291,13 @@ def works_on_more(function, settings) -> bool:
 
 
 def so_many(got, expected) -> str:
-    """ "50,003 weights", with a question about the last slice if all wrong ones are at the end.
+    """ "50,003 weights", and how many of the first are right if all wrong ones are at the end.
 
     got: arrays (n,); expected: what they should be.
     """
     wrong = np.concatenate([np.flatnonzero(~np.isclose(*both, 1e-3, 1e-3)) for both in zip(got, expected)])
     n = len(got[0])
-    last = ". Is the last, shorter slice done, too?" if wrong.size and 2 * wrong.min() > n else ""
+    last = f", of which the first {wrong.min():,} are right" if wrong.size and 2 * wrong.min() > n else ""
     return f"{n:,} weights{last}"
 
 
@@ -392,7 +386,7 @@ def clip_mistakes(grads, max_norm, k) -> dict:
         wrong = {"the reference scaled UP to max_norm: a norm below it is left alone": g * max_norm / long}
     if norm**2 <= max_norm < norm and compares_squares():
         above = f"though the norm, {norm:.3g}, is above max_norm, {max_norm:.3g}"
-        wrong[f"what it was before the call, {above}. Its square is not: which of the two is compared?"] = g
+        wrong[f"what it was before the call, {above}; its square is not"] = g
     if own > max_norm:
         sentence = "the reference clipped by its own norm; the norm of all arrays together decides"
         wrong[sentence] = g * max_norm / (own + 1e-6)

@@ -44,19 +44,19 @@ def some_missing(given):
 def explain_groups(got, shapes):
     """What is wrong with the two lists `got`, in a sentence with where to look; None if they are right."""
     wrong = _not_two_lists(got, shapes) or _wrong_names(*got, shapes)
-    return wrong and f"{wrong}{'' if wrong.endswith('?') else '.'}\n→ Where to look: {NOT_DECAYED}"
+    return wrong and f"{wrong}.\n→ Where to look: {NOT_DECAYED}"
 
 
 def _not_two_lists(got, shapes):
     """The form of the answer."""
     if got is None:
-        return "nothing was returned; is a `return` missing?"
+        return "nothing was returned"
     if not isinstance(got, tuple | list) or len(got) != 2 or not all(isinstance(part, tuple | list) for part in got):
         return f"two lists of names are expected, decayed and left alone; you returned {_kind(got)}"
     names = [*got[0], *got[1]]
     unknown = [name for name in names if not isinstance(name, str) or name not in shapes]
     if unknown:
-        return f"{unknown[0]!r} is not one of the names in shapes: return the names exactly as they are given"
+        return f"{unknown[0]!r} is not one of the names in shapes"
     twice = [name for name in shapes if names.count(name) > 1]
     if twice:
         return f"{twice[0]} appears twice: every tensor belongs in one list"
@@ -95,7 +95,7 @@ def _as_many_as_layers(name, shapes) -> str:
     layers = {shape[0] for other, shape in shapes.items() if other not in TABLES and len(shape) > 1}
     if name not in TABLES or layers != {shapes[name][0]}:
         return ""
-    return f". There are as many layers, {shapes[name][0]}, as it has rows, so that its first axis does not tell"
+    return f". There are as many layers, {shapes[name][0]}, as it has rows"
 
 
 def _always_holds(function) -> str:

@@ -98,13 +98,13 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost with a softmax over time: the probabilities over the V tokens add up to 1": (
                 -np.log(_picked(over_time[:, :-1], tokens[:, 1:])) * counted
             ).sum(axis=1),
-            "the cost from exp(logits), which overflows: subtract the largest logit first": np.where(
+            "the cost from exp(logits), which overflows": np.where(
                 counted, _picked(unstable[:, :-1], tokens[:, 1:]), 0
             ).sum(axis=1),
         }
         p = np.exp(-costs)  # (rows, n - 1)
         for eps in 10.0 ** np.arange(-16, -4):
-            why = "rare tokens cost less than they should: take ln of the sum of exp minus the logit"
+            why = "rare tokens cost less than they should"
             summed[f"the cost with {eps:.0e} added to the probability, with which {why}"] = (
                 -np.log(p + eps) * counted
             ).sum(axis=1)
@@ -126,7 +126,7 @@ def mistakes(logits, tokens, mask) -> dict:
             "the cost with `mask[:, :-1]`, over that mask's own count: the cost of token t + 1 goes with "
             "`mask[:, 1:]`": (costs * mask[:, :-1]).sum(axis=1) / mask[:, :-1].sum(axis=1),
         }
-    summed["what means should be: return sums, then means"] = sums / count
+    summed["what means should be"] = sums / count
     right_sums, right_means = right(logits, tokens, mask)
     return {
         "sums": _others(summed, right_sums, SHIFT),
@@ -150,14 +150,14 @@ def of_each_position(name, got, function, logits, tokens, mask):
         if well and np.allclose(found[k], right(level, tokens, mask)[k], rtol=1e-3):
             return (
                 f"{said}. With the same logits, each position's shifted until the largest of them is 0, your function "
-                "is right: subtract of each position its own largest logit, not one number for several positions"
+                "is right: subtract of each position its own largest logit"
             )
     costs = -_picked(logs(logits)[:, :-1], tokens[:, 1:]) * mask[:, 1:]  # (rows, n - 1)
     for dtype, most in ("float64", 745.13), ("float32", 103.97):
         if np.isposinf(got).any() and np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
             return (
                 f"{said}: all rows in which a token costs more than {most:.0f} nats, and no others. A probability of "
-                f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf: compute -ln p as ln(sum of exp(z)) - z"
+                f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf"
             )
     return None
 

@@ -83,9 +83,7 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
     }
     plain, w = np.ones(sizes.size), errors**-2
     for which, of_x, of_y in (("x", plain, w), ("the losses", w, plain), ("x and of the losses", plain, plain)):
-        words = (
-            f"the fit with the plain mean of {which}, np.mean, in weighted sums: weight the means, too, by 1 / error²"
-        )
+        words = f"the fit with the plain mean of {which} in weighted sums: weight the means, too, by 1 / error²"
         half_weighted[words] = _about_means(sizes, losses, w, exponents, of_x, of_y)
     triples = half_weighted | {
         "the fit without weights: divide each equation by its run's error": fit(
@@ -110,9 +108,8 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
             -weighted[0],
         ),
         "the fit of E + A · N^a: the law has N^-a": fit(sizes, losses, 1 / errors, exponents, power=1.0)[0],
-        "the fit with E and A / N₀^a exchanged: a fit returns its coefficients in the order of the columns, and "
-        "np.polyfit the highest power first": (A / sizes[0] ** a, E * sizes[0] ** a, a),
-        "the fit for the last exponent, which is not the best: keep what belongs to the best": tuple(table[-1, 1:]),
+        "the fit with E and A / N₀^a exchanged": (A / sizes[0] ** a, E * sizes[0] ** a, a),
+        "the fit for the last exponent, which is not the best": tuple(table[-1, 1:]),
         "the fit for the first exponent, which is not the best": tuple(table[0, 1:]),
         "the fit with the largest error: take the least": tuple(worst),
         "the fit in which only the right sides were divided by the errors: divide the columns, too": _half(
@@ -121,17 +118,17 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
     }
     tables = {name: {words: triple[k] for words, triple in triples.items()} for k, name in enumerate(("E", "A", "a"))}
     tables["E"] |= {
-        "what A should be: return E, A, a": A,
-        "what a should be: return E, A, a": a,
+        "what A should be": A,
+        "what a should be": a,
         "the least loss of the runs: E is fitted": losses.min(),
     }
     tables["A"] |= {
-        "what a should be: return E, A, a": a,
-        "what E should be: return E, A, a": E,
+        "what a should be": a,
+        "what E should be": E,
         "A / N₀^a, what belongs to columns of (N / N₀)^-a: multiply by N₀^a": A / sizes[0] ** a,
         "A times N₀^a: for columns of N^-a it is A already": A * sizes[0] ** a,
         "A^(1/a), for a law of (A / N)^a: here it is A / N^a": np.abs(A) ** (1 / a),
-        "the best fit's, but times N₀ to the power of the LAST exponent tried: keep a with the best": (
+        "the best fit's, but times N₀ to the power of the LAST exponent: the best one belongs to it": (
             A / sizes[0] ** a * sizes[0] ** exponents[-1]
         ),
         "the best fit's, but times N₀ to the power of the FIRST exponent: the best one belongs to it": (
@@ -155,8 +152,8 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "A / N₀^2a: for columns of (N / N₀)^-a multiply by N₀^a": A / sizes[0] ** (2 * a),
     }
     tables["a"] |= {
-        "what E should be: return E, A, a": E,
-        "what A should be: return E, A, a": A,
+        "what E should be": E,
+        "what A should be": A,
         "-a: the law is A / N^a": -a,
         "the place of a among the exponents: return the exponent": float(table[:, 0].argmin()),
     }
@@ -263,9 +260,7 @@ def interval_mistakes(losses, draws, statistic) -> dict:
             ordered[last],
         ),
         "two of the draws, 5% from either end: leave out 2.5%": (ordered[int(0.05 * R)], ordered[int(0.95 * R)]),
-        "the nearest draws, without a mean of neighbours between: leave out `method`": np.percentile(
-            values, middle, method="nearest"
-        ),
+        "the nearest draws, without a mean of neighbours between": np.percentile(values, middle, method="nearest"),
         "the interval turned over at the statistic of all runs (the basic bootstrap): here it is the percentiles": (
             2 * centre - high,
             2 * centre - low,
@@ -298,8 +293,8 @@ def interval_mistakes(losses, draws, statistic) -> dict:
         "the percentiles with one row of a draw for all sizes: row k picks among the runs of size k": np.percentile(
             all_of(drawn(losses, np.repeat(draws[:, :1], n, axis=1))), middle
         ),
-        "the percentiles with each size's mean over the seeds that all sizes drew: `losses[:, draw]` is (n, n, S), and "
-        "row k of a draw is for size k alone": np.percentile(all_of(losses[:, draws].mean(axis=(2, 3)).T), middle),
+        "the percentiles with each size's mean over the seeds that all sizes drew: row k of a draw is for size k "
+        "alone": np.percentile(all_of(losses[:, draws].mean(axis=(2, 3)).T), middle),
         "the percentiles with one run for each size: average all that were drawn": np.percentile(
             all_of(taken[:, :, 0]), middle
         ),

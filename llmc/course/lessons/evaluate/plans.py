@@ -137,8 +137,6 @@ def _checked(plan):
         more = ""
         if isinstance(tokens, Integral) and 1 <= tokens <= DEEPEST:
             more = ": return d, then tokens"
-        elif isinstance(d, Integral) and d % 64 == 0 and 1 <= d // 64 <= DEEPEST:
-            more = f": C has {d} = 64 · {d // 64} channels, and what is asked for is d"
         elif isinstance(d, float) and d.is_integer():
             more = ": write int(…) around it"
         raise WrongAnswer(f"d is {d!r}, and should be a whole number from 1 to {DEEPEST}{more}.")
@@ -210,17 +208,8 @@ def _of_another_size(d, tokens, offer) -> str:
     if not others:
         return ""
     (other,) = others
-    right = best(offer)[1]
-    best_is = ", the best one" * (other == right)
-    told = f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them"
-    if other != d + 1:
-        return told
-    # lists over the depths begin with d = 1: one of the two is an index, or was looked up as one
-    return told + (
-        " (is it an index, which counts from 0?)"
-        if other == right
-        else ": entry d of a list that begins with d = 1 is that of d + 1" * (d == right)
-    )
+    best_is = ", the best one" * (other == best(offer)[1])
+    return f".\nThese are the tokens for d = {other}{best_is}, and d = {d} is returned with them"
 
 
 def telling(rng, dollars) -> Offer:
@@ -266,14 +255,14 @@ def _limits(d, depth, others) -> str:
         return f"\nIt is d = {d} for every sum of money."
     top, bottom, ratios = max(depths), min(depths), [tokens / weights(k) for k, tokens, _ in others]
     if depths.count(top) > 1 and top == d < depth:
-        return f"\nHowever much the money, d is never more than {top}: does your function try larger ones?"
+        return f"\nHowever much the money, d is never more than {top}."
     if depths.count(bottom) > 1 and bottom == d > depth:
-        return f"\nHowever little the money, d is never less than {bottom}: does your function try smaller ones?"
+        return f"\nHowever little the money, d is never less than {bottom}."
     if max(ratios) < 1.5 * min(ratios):
         each = "about" if max(ratios) < 1.1 * min(ratios) else f"{min(ratios):.2g} to"
         return (
             f"\nFor {len(others)} sums from one dollar to five million it buys {each} {max(ratios):.2g} tokens for "
-            "each weight, and the law's best number of them changes with the money: take the d of the least loss."
+            "each weight, and the law's best number of them changes with the money."
         )
     if all(a >= b for a, b in zip(depths, depths[1:])):
         return "\nThe more money, the smaller your model: the best one grows."
@@ -282,13 +271,13 @@ def _limits(d, depth, others) -> str:
     if len(between) > 2 and (step > 1 or 2 * len(used) < len({*wanted})):
         said = f"{', '.join(map(str, used[:-1]))} and {used[-1]}"
         said = said if step == 1 or len(used) < 10 else f"{used[0]} or a multiple of {step} more"
-        return f"\nFor {len(others)} sums from one dollar to five million d is {said}: does it try those in between?"
+        return f"\nFor {len(others)} sums from one dollar to five million d is {said}."
     return ""
 
 
 def _of_size(d, tokens, loss, least, depth, offer, others) -> str:
     """Why another size would be better."""
-    side = "too small: it has learnt what it can hold" if d < depth else "too large: it has seen too little"
+    side = "too small" if d < depth else "too large"
     text = f"with ${offer.dollars:,.0f} the model with d = {d} reaches {loss:.4f}, and the best reaches {least:.4f}"
     ratio = tokens / weights(d)
     text += f".\nIt is {side}, {ratio:,.3g} tokens a weight.{_limits(d, depth, others)}"

@@ -78,29 +78,30 @@ def same_gradients(results, inputs, new=None):
     dout, _, _, q, k, v = inputs
     expected = backward_of_many(dout, q, k, v)
     gradients = gradients_of(results)
-    last = ". Is the last block right, which may be shorter?" if _wrong_at_the_end(gradients.dq, expected.dq) else ""
-    new = new or f"T = {len(q)}{last}"
+    first = _right_before(gradients.dq, expected.dq)
+    new = new or f"T = {len(q)}{f', and the first {first} rows of dq are right' if first else ''}"
     for name, got in zip(expected._fields, gradients):
         compare(f"{name} for T = {len(q)}", got, getattr(expected, name), rtol=1e-3, look=ONE_NUMBER, new=new)
 
 
-def _wrong_at_the_end(got, expected) -> bool:
-    """Is some of the last rows of dq (T, hs) wrong, and none before them? Each row is one query's own."""
+def _right_before(got, expected) -> int:
+    """How many rows of dq (T, hs) are right before the first wrong one, if that is one of the last; else 0."""
     if np.shape(got) != expected.shape:
-        return False
+        return 0
     wrong = ~(np.abs(got - expected).max(axis=1) <= 1e-3 * np.abs(expected).max())  # (T,)
-    return bool(wrong.any()) and 2 * int(wrong.argmax()) > len(wrong)
+    first = int(wrong.argmax())
+    return first if 2 * first > len(wrong) else 0
 
 
 def why_so_large(c, function, peak) -> str:
-    """What to do about the bytes that a function takes for T = 1000: those for half as many positions tell."""
+    """What is known of the bytes that a function takes for T = 1000: those for half as many positions tell."""
     half = inputs(c, 500, 4)
     for array in half:
         array.flags.writeable = not c.takes_read_only(function)
-    if peak > 3 * peak_bytes(lambda: function(*half)):
-        grows = "T = 500 needs less than a third of that, so something grows with T × T"
-        return f"{grows}: is there a mask or a table, or a list of rows?"
-    return "take a smaller block of queries at a time"
+    needs = peak_bytes(lambda: function(*half))
+    if peak > 3 * needs:
+        return "T = 500 needs less than a third of that, so something grows with T × T"
+    return f"T = 500 needs {needs / 1e6:.1f} MB"
 
 
 def no_table_when_long(c, function, T=4000, hs=4, seconds=0.3):
@@ -119,7 +120,9 @@ def no_table_when_long(c, function, T=4000, hs=4, seconds=0.3):
     run, table = (lambda: function(*long)), 4 * T * T  # table: bytes
     peak, resident = peak_bytes(run), resident_peak(run) or 0
     takes = f"at T = {T} your code holds {max(peak, resident) / 1e6:.0f} MB at once"
-    assert peak < table / 4 and resident < table / 2, f"right, but {takes}: is there a mask or a table of T × T?"
+    assert peak < table / 4 and resident < table / 2, (
+        f"right, but {takes}, and a table of T × T takes {table / 1e6:.0f} MB"
+    )
 
 
 def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
@@ -144,25 +147,19 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
         array = getattr(right, name)
         wrong[name] |= {
             "the reference without the scale 1/√hs in front of the sum": (array * root, ONE_NUMBER),
-            f"the reference with 1/hs, the scale 1/√hs twice: is the root missing, or is the scale both in ds and in "
-            f"{other[1]}?": (
-                array / root,
-                ONE_NUMBER,
-            ),
-            f"{other}: the results are in the wrong order": (getattr(right, other), ONE_NUMBER),
+            "the reference with 1/hs, which is the scale 1/√hs twice": (array / root, ONE_NUMBER),
+            f"what {other} should be": (getattr(right, other), ONE_NUMBER),
         }
     block = _last_block(gradients.dv, p, d)
     if block:
         kept = (np.arange(T) >= (T - 1) // block * block)[:, None]  # (T, 1)   queries of the last block
         last = _from(p * kept, p * (dp - D) * kept, dout, q, k)
-        text = f"what the last block of {block} queries adds: the earlier blocks are lost, use +="
+        text = f"what the last block of {block} queries adds: the earlier blocks are lost"
         wrong["dk"][text], wrong["dv"][text] = (last.dk, ONE_NUMBER), (last.dv, ONE_NUMBER)
     done = _queries_done(gradients.dv, p, d)
     if done:
         kept = (np.arange(T) < done)[:, None]  # (T, 1)   the first queries
-        text = (
-            f"what the queries 0 … {done - 1} of {T} give: a loop leaves out the last ones, in a shorter block perhaps"
-        )
+        text = f"what the queries 0 … {done - 1} of {T} give: the last ones are left out"
         for name, array in zip(wrong, _from(p * kept, p * (dp - D) * kept, dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)
     return wrong

@@ -20,10 +20,7 @@ ROOF = 'lesson 11, section "6 · The roofline of this processor"'
 
 SLOPE = "lesson 04 derives the slope of GELU, and its backward pass in the memory of dout"
 
-CANCELS = (
-    "rows around 1000. Is the variance E[x²] - E[x]², of two large numbers that agree in nearly all of their digits? "
-    "Sum the squares of x - mean instead, in a second loop over the row"
-)
+CANCELS = "rows around 1000, where E[x²] and E[x]² are large numbers that agree in nearly all of their digits"
 SWAPPED = "mean and rstd are swapped: see the order of the arguments"
 
 
@@ -106,7 +103,7 @@ def cost_mistakes(N, C, itemsize=4) -> dict:
                 right.flops / right.separate_bytes
             ),
             "operations per number: return operations per byte": right.intensity * itemsize,
-            "its whole part: // drops the rest, / keeps it": right.flops // right.fused_bytes,
+            "its whole part": right.flops // right.fused_bytes,
         },
     }
     for name, more in _miscounted(right, N, C, itemsize).items():
@@ -171,7 +168,7 @@ def roofline(flops, nbytes, seconds, peak, bandwidth) -> Roof:
 
 def _one_for_all(bound, above, below) -> dict:
     """{words: (n,)} where one question decides which of two limits holds for all functions. bound: (n,) bool."""
-    words = "one limit for all functions, by {}(): each of them has its own, as np.where or np.minimum choose it"
+    words = "one limit for all functions, by {}(): each of them has its own"
     return {words.format(name): above if ask(bound) else below for name, ask in (("any", np.any), ("all", np.all))}
 
 
@@ -192,7 +189,7 @@ def roofline_mistakes(flops, nbytes, seconds, peak, bandwidth) -> dict:
             "the speed that was reached: what is attainable does not depend on seconds": flops / seconds,
             "the intensity capped at the peak: bandwidth is missing": np.minimum(peak, flops / nbytes),
             "the reference with peak and bandwidth swapped": np.minimum(bandwidth, flops / nbytes * peak),
-            "whole operations per byte: // drops the rest": np.minimum(peak, flops // nbytes * bandwidth),
+            "the reference with the intensity rounded down": np.minimum(peak, flops // nbytes * bandwidth),
             "operations / (time of the arithmetic + time of the bytes): the two overlap": (
                 flops / (computing + moving)
             ),
@@ -291,10 +288,10 @@ def residual_layernorm_mistakes(x1, x2, w, b) -> dict:
 def _of_some_channels(total) -> dict:
     """Known wrong mean and rstd of rows (N, C), by loops over the channels that leave out the first, or the last."""
     C, wrong = total.shape[1], {"mean": {}, "rstd": {}}
-    parts = {f"channel 0 of {C}: does its loop begin at 1?": np.arange(C) > 0}
+    parts = {f"channel 0 of {C}": np.arange(C) > 0}
     for left in sorted({1, *(C % width for width in (2, 4, 8, 16) if width < C)} - {0}):
         which = f"channel {C - 1}" if left == 1 else f"the channels {C - left} … {C - 1}"
-        parts[f"{which} of {C}, the last: how far does its loop go?"] = np.arange(C) < C - left
+        parts[f"{which} of {C}, the last"] = np.arange(C) < C - left
     squares = (total - total.mean(axis=1, keepdims=True)) ** 2  # (N, C)
     for words, used in parts.items():  # (C,)   which channels are added up
         mean, variance = (total * used).sum(axis=1) / C, (squares * used).sum(axis=1) / C  # (N,) each
@@ -312,6 +309,6 @@ def swapped(mean, rstd, expected) -> bool:
 def same_rows(outputs, x1, x2, w, b, new=None):
     """`compare` residual, out (N, C), mean and rstd (N,) of long rows, or of many."""
     expected, (N, C) = residual_layernorm(x1, x2, w, b), x1.shape
-    new = new or f"{N:,} rows of {C:,} channels. Is every row and every channel done?"
+    new = new or f"{N:,} rows of {C:,} channels"
     for name, got in zip(Normed._fields, outputs, strict=True):
         compare(f"{name} of {N} rows of {C}", got, getattr(expected, name), new=new)

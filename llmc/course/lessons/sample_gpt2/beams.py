@@ -131,7 +131,7 @@ def explain(found, model, prompt, n, width, function=None):
     model: a Table of the exercise. function: the learner's, for more tables.
     """
     if found is None:
-        return "nothing was returned; is a `return` missing?"
+        return "nothing was returned"
     if not isinstance(found, tuple | list) or len(found) != 2 or np.ndim(found[0]) != 1 or np.ndim(found[1]) != 0:
         return f"return two values: `return tokens, total`; you returned {describe(found)}"
     tokens, total = [int(token) for token in found[0]], found[1]
@@ -202,8 +202,7 @@ def too_many_calls(model, prompt, n, width, function) -> str:
     if asked and min(asked.values()) > 1:
         token = f", and there are {V} tokens" if min(asked.values()) == V else ""
         several = " … ".join(str(times) for times in sorted({min(asked.values()), max(asked.values())}))
-        once = "call it once, and keep what it gives"
-        return f"{said}. It is called {several} times with one and the same text{token}: {once}"
+        return f"{said}. It is called {several} times with one and the same text{token}"
     if alone > 1:
         more = _asked(model, prompt, n, width + 1, function)[tuple(prompt)]
         begins = "a beam begins with a single text, the empty one" if more > alone else "once will do"

@@ -109,8 +109,9 @@ def mistakes(p, share) -> dict:
         "the ranking": _scaled(p, p >= p[n]),
         "the candidates at least as probable as the one at that place among the LEAST probable ones: the place is one "
         "in the ranking": _scaled(p, p >= up[n]),
-        "the reference for 1 - share (does the sum begin with the LEAST probable one, or is it compared with 1 - "
-        "share?): the most probable ones stay, until they hold the share": _scaled(p, kept(p, 1 - share)),
+        "the reference for 1 - share: the most probable ones stay, until they hold the share": _scaled(
+            p, kept(p, 1 - share)
+        ),
         "the reference scaled by the sum up to the candidate that crosses the share: those tied with it count, too": (
             np.where(right, p, 0.0) / held[n]
         ),
@@ -136,12 +137,15 @@ def mistakes(p, share) -> dict:
             _scaled(p, right)
         )[::-1],
         "what the LEAST probable candidates would give: begin with the most probable": _scaled(p, least),
-        "as many candidates as should stay, but those with the smallest ids: is a mask in the order of the ranking "
-        "used on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) < right.sum()),
-        "as many candidates as are needed without ties, but those with the smallest ids: is a mask in the order of the "
-        "ranking used on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) <= n),
-        "as many candidates as should stay, but those with the largest ids: is a mask in the order of the ranking used "
-        "on p, which is in the order of the ids?": _scaled(p, np.arange(p.size) >= p.size - right.sum()),
+        "as many candidates as should stay, but those with the smallest ids": _scaled(
+            p, np.arange(p.size) < right.sum()
+        ),
+        "as many candidates as are needed without ties, but those with the smallest ids": _scaled(
+            p, np.arange(p.size) <= n
+        ),
+        "as many candidates as should stay, but those with the largest ids": _scaled(
+            p, np.arange(p.size) >= p.size - right.sum()
+        ),
         "the candidates whose own probability is at least the share: the share is of their sum": _scaled(p, p >= share),
         "the candidates with at least `share` times the best one's probability, which is called min-p: the share is of "
         "their sum": _scaled(p, p >= share * p.max()),
@@ -183,10 +187,7 @@ def why(found, p, share):
         return None
     mine, shares = found != 0, np.where(right, p, 0.0) / p[right].sum()  # (V,) each
     if np.allclose(np.sort(found), np.sort(shares), rtol=1e-5):
-        return (
-            "your result holds the right numbers in other places: what belongs to the candidate at place k of the "
-            "ranking goes to its id, `result[order] = …`, where `order` is the ranking's"
-        )
+        return "your result holds the right numbers in other places"
     have = f"your result keeps {mine.sum()} of {p.size} candidates, with {p[mine].sum():.4g} of the probability"
     want = f"{right.sum()} should stay, all with at least {p[right].min():.4g}: together they have {p[right].sum():.4g}"
     return f"{have}; for a share of {share:.4g}, {want}{_because(p, mine, right, share)}"

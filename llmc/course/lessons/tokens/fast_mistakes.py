@@ -66,27 +66,21 @@ def training_mistakes() -> dict:
         "among equally frequent pairs you took the one that was met first: take the one that sorts first": (
             lambda *case: train_fast(*case, choose=met)
         ),
-        "pairs that a merge took apart are still counted: subtract the word's old pairs": (
-            lambda *case: train_fast(*case, subtract=False)
-        ),
-        "pairs that a merge brought together are not counted: add the word's new pairs": (
-            lambda *case: train_fast(*case, add=False)
-        ),
-        "words that gained a pair by a merge are not found again: record the words of the new pairs, too": (
-            lambda *case: train_fast(*case, where_new=False)
-        ),
+        "pairs that a merge took apart are still counted": (lambda *case: train_fast(*case, subtract=False)),
+        "pairs that a merge brought together are not counted": (lambda *case: train_fast(*case, add=False)),
+        "words that gained a pair by a merge are not found again": (lambda *case: train_fast(*case, where_new=False)),
         "a pair that occurs twice in a word was counted once there": lambda *case: train_fast(*case, once=True),
-        "the pairs that a merge brings together were counted once for each word: add as many as the word occurs": (
+        "the pairs that a merge brings together were counted once for each word, and not as often as it occurs": (
             lambda words, counts, n: train_fast(words, counts, n, adds=[1] * len(words))
         ),
-        "the pairs that a merge takes apart were subtracted once for each word: subtract as many as the word occurs": (
+        "the pairs that a merge takes apart were subtracted once for each word, and not as often as it occurs": (
             lambda words, counts, n: train_fast(words, counts, n, takes=[1] * len(words))
         ),
-        "a merge subtracts and adds pairs once for each word: take off and add as many as the word occurs": (
+        "a merge subtracts and adds pairs once for each word, and not as often as it occurs": (
             lambda words, counts, n: train_fast(words, counts, n, takes=[1] * len(words), adds=[1] * len(words))
         ),
-        "a merge subtracts and adds pairs as often as the LAST word occurs (is a name left over from a loop?): each "
-        "word's pairs count as often as that word": lambda words, counts, n: train_fast(
+        "a merge subtracts and adds pairs as often as the LAST word occurs: each word's pairs count "
+        "as often as that word": lambda words, counts, n: train_fast(
             words, counts, n, takes=counts[-1:] * len(words), adds=counts[-1:] * len(words)
         ),
         "a merge subtracts pairs as often as the LAST word occurs: each word's pairs count as often as that word": (
@@ -98,12 +92,8 @@ def training_mistakes() -> dict:
         "each word was merged from right to left: where a pair overlaps with itself, as aa in a a a, merge the first": (
             lambda *case: train_fast(*case, merged=_from_the_right)
         ),
-        "only the first word of each pair is merged: record all words that hold the pair": (
-            lambda *case: train_fast(*case, one_word="first")
-        ),
-        "only the last word of each pair is merged: record all words that hold the pair": (
-            lambda *case: train_fast(*case, one_word="last")
-        ),
+        "only the first word that holds a pair is merged": (lambda *case: train_fast(*case, one_word="first")),
+        "only the last word that holds a pair is merged": (lambda *case: train_fast(*case, one_word="last")),
         "each distinct word was counted once: a pair counts as often as its word occurs": (
             lambda words, counts, n: train_fast(words, [1] * len(words), n)
         ),
@@ -111,7 +101,7 @@ def training_mistakes() -> dict:
             lambda words, counts, n: _of_one_count(words, counts, n, n)
         ),
     } | {
-        f"{several} tokens were taken from each count of the pairs: a merge changes other counts, so count again": (
+        f"{several} tokens were taken from each count of the pairs: a merge changes other counts": (
             lambda *case, several=several: _of_one_count(*case, several)
         )
         for several in (2, 3, 4, 5, 10)

@@ -1,6 +1,5 @@
 """Lesson 08: the words that fast training of BPE is tried on, and what a wrong list of tokens shows."""
 
-import ast
 from contextlib import contextmanager
 from copy import deepcopy
 
@@ -9,14 +8,12 @@ import numpy as np
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import describe, stopped
-from llmc.course.checks.smallest import FEW, smallest
-from llmc.course.checks.text import tree_of
+from llmc.course.checks.smallest import smallest
 from llmc.course.lessons.tokens.bpe import count_pairs, merge
 from llmc.course.lessons.tokens.bpe.telling import row
 from llmc.course.lessons.tokens.fast_mistakes import train_fast, training_mistakes
 from llmc.course.lessons.tokens.fast_small import (
     has_grown,
-    has_rarer,
     has_tie,
     only_with,
     where_it_goes_wrong,
@@ -49,7 +46,7 @@ def same_letters(rng, n):
 def _divergence(case, learned, right, at) -> tuple | None:
     """What the counts of all pairs, before the first wrong merge and at it, say about that merge; or None.
 
-    (what was counted, what it suggests, the property of trainings that then go wrong).
+    (what was counted, the property of trainings that then go wrong, or None).
     """
     if at >= min(len(learned), len(right)):
         return None
@@ -59,26 +56,16 @@ def _divergence(case, learned, right, at) -> tuple | None:
         words = [merge(word, token) for word in words] if token else words
     now, most = history[-1], max(pairs.get(got, 0) for pairs in history)
     if now.get(got) == now[wanted]:
-        both = "both pairs are equally frequent"
-        return f"{both}, {now[wanted]} times", f"{both}: take the one that sorts first", has_tie
+        return f"both pairs are equally frequent, {now[wanted]} times, and {wanted!r} sorts first", has_tie
     if most >= now[wanted]:
         counted = (
             f"{got!r} occurred {most} times, but now only {now.get(got, 0)} times, and {wanted!r} {now[wanted]} times"
         )
-        told = f"{counted}: subtract the pairs that a merge takes apart"
-        if _keeps_a_heap():
-            told = (
-                f"{counted}: an entry of the heap is out of date. Leave it out unless its number is the present count"
-            )
-        elif _subtracts():
-            told = f"{counted}: is every pair that a merge takes apart subtracted, as often as its word occurs?"
         before = max(pairs.get(wanted, 0) for pairs in history)
         fallen = f" (and {before} before: it has become rarer, too)" if before > now[wanted] else ""
-        return f"{counted}{fallen}", told, has_rarer
+        return f"{counted}{fallen}", None
     if min(pairs.get(wanted, 0) for pairs in history) < now[wanted]:
-        counted = f"{wanted!r} occurs {now[wanted]} times now, more than before"
-        told = f"{counted}: is every pair that a merge brings together added, as often as its word occurs?"
-        return counted, told, has_grown
+        return f"{wanted!r} occurs {now[wanted]} times now, more than before", has_grown
     return None
 
 
@@ -87,44 +74,6 @@ def _gives(mistake, function) -> bool:
     cases = [(*made_up_words(rng, 60), 20) for rng in map(np.random.default_rng, (7, 8))]
     found = [(outcome(function, *deepcopy(case)), mistake(*case)) for case in cases]
     return all(isinstance(got, Exception) or got == wrong for got, wrong in found)
-
-
-def _subtracts() -> bool:
-    """Does the text of the learner's function subtract anything in place, or from a value?"""
-    tree = tree_of(learners_function())
-    minus = [node for node in ast.walk(tree) if isinstance(getattr(node, "op", None), ast.Sub)] if tree else []
-    return any("[" in ast.unparse(getattr(node, "target", getattr(node, "left", node))) for node in minus)
-
-
-def _keeps_a_heap() -> bool:
-    """Does the learner's function take its pairs from a heap?"""
-    return "heappop" in getattr(getattr(learners_function(), "__code__", None), "co_names", ())
-
-
-def _lost_from_the_heap(function, case, at) -> str | None:
-    """A question if the pair that should be merged at this place has become rarer, as in all others that go wrong."""
-    now, before = _rarer(case, at)
-    wrong, draws = [], map(np.random.default_rng, range(12))
-    for other in ((*words, 20) for rng in draws for words in (made_up_words(rng, 40), same_letters(rng, 20))):
-        got, right = outcome(function, *deepcopy(other)), train_fast(*other)
-        if got != right and isinstance(got, list):
-            wrong.append(_rarer(other, next((k for k, (a, b) in enumerate(zip(got, right)) if a != b), len(got))))
-    if before == now or len(wrong) < FEW or any(n == most for n, most in wrong):
-        return None
-    token = train_fast(*case)[at]
-    return f"{token!r} occurred {before} times, and occurs {now} times now: has the heap an entry with that number?"
-
-
-def _rarer(case, at) -> tuple[int, int]:
-    """(how often the at-th pair to be merged occurs then, how often it did at most before); (0, 0) behind the end."""
-    (words, counts, _), right = case, train_fast(*case)
-    if at >= len(right):
-        return 0, 0
-    often = []
-    for token in right[: at + 1]:
-        often.append(count_pairs(words, counts).get(right[at], 0))
-        words = [merge(word, token) for word in words]
-    return often[-1], max(often)
 
 
 def explain_training(case, learned) -> str | None:
@@ -147,16 +96,12 @@ def explain_training(case, learned) -> str | None:
     for sentence, mistake in training_mistakes().items():
         if learned == mistake(*case) and (function is None or _gives(mistake, function)):
             return f"{sentence}.\n{numbers}."
-    counted, suggested, has = _divergence(case, learned, right, at) or (None, None, None)
-    alone = bool(suggested) and suggested.endswith("?")
-    if suggested and (function is None or only_with(has, function, train_fast, _some(), alone)):
-        return f"{stopped(suggested)}\n{numbers}."
+    counted, has = _divergence(case, learned, right, at) or (None, None)
+    if has and (function is None or only_with(has, function, train_fast, _some())):
+        return f"{counted}.\n{numbers}."
     if len(set(learned)) < len(learned):
-        told = "a token was learned twice: merge it everywhere, and take it out of the counts"
-        return f"{told}.\n{numbers}."
-    counted = None if has in (has_tie, has_grown) else counted  # other trainings show that this is a chance
-    if function and _keeps_a_heap():
-        counted = _lost_from_the_heap(function, case, at) or counted
+        return f"a token was learned twice.\n{numbers}."
+    counted = None if has else counted  # other trainings show that this is a chance
     told = function and where_it_goes_wrong(function, train_fast, _some())
     first = stopped(f"{numbers}{f'; {counted}' if counted else ''}")
     return "\n".join(filter(None, [first, told, function and _smallest_training(function, case)]))

@@ -60,16 +60,12 @@ def _wrong_files(ids) -> dict:
     n = len(ids)
     return {
         "the header is missing: begin with 1024 bytes that say what follows": np.array(ids).astype("<u2").tobytes(),
-        "the header takes 2048 bytes: its numbers are int32, 4 bytes each, and NumPy's default has 8": _file(
-            ids, header="<i8"
-        ),
+        "the header takes 2048 bytes: its numbers are int32, 4 bytes each": _file(ids, header="<i8"),
         "the header is 12 bytes long: fill it up with zeros to 256 numbers": _file(ids, words=3),
         "the header has 253 numbers: the zeros should fill it up to 256": _file(ids, words=253),
         "the header has 259 numbers: 3 of the 256 are not zeros": _file(ids, words=259),
-        "the header is big-endian: the lowest byte comes first (int32 '<i4', or struct's '<')": _file(
-            ids, header=">i4"
-        ),
-        "the ids are big-endian: the lowest byte comes first (uint16 '<u2')": _file(ids, body=">u2"),
+        "the header is big-endian: the lowest byte comes first": _file(ids, header=">i4"),
+        "the ids are big-endian: the lowest byte comes first": _file(ids, body=">u2"),
         "header and ids are big-endian: the lowest byte comes first": _file(ids, header=">i4", body=">u2"),
         "the ids take 4 bytes each: they are uint16": _file(ids, body="<i4"),
         "the ids take 8 bytes each: they are uint16": _file(ids, body="<i8"),
@@ -96,8 +92,6 @@ def _wrong_files(ids) -> dict:
 def explain_file(data, ids) -> str | None:
     """What is wrong with the bytes of a token file of these ids; None when they are right."""
     right = token_file(ids)
-    if isinstance(data, np.ndarray):
-        return "an array was returned: return its bytes, .tobytes()"
     if not isinstance(data, bytes | bytearray):
         return f"the bytes of the file are expected, but token_file returned {describe(data)}"
     if data == right:
@@ -109,9 +103,7 @@ def explain_file(data, ids) -> str | None:
         return f"the header has 256 bytes: it should have 256 numbers of 4 bytes, 1024 in all.\n→ {FILE}"
     if len(data) != len(right):
         wanted = f"1024 + 2·{len(ids)} = {len(right)} bytes"
-        header = len(data) - 2 * len(ids)
-        numbers = f": {header} before the ids, where 256 numbers of 4 bytes belong" if header > 0 else ""
-        return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}{numbers}.\n→ {FILE}"
+        return f"the file of {len(ids)} ids should have {wanted}, but has {len(data)}.\n→ {FILE}"
     at = next(i for i in range(len(right)) if data[i] != right[i])
     if at < 1024:
         return f"{_number_of_header(data, right, at // 4)}.\n→ {FILE}"
@@ -124,7 +116,7 @@ def _number_of_header(data, right, k) -> str:
     what = f"{FIELDS[k]}, number {k} of the header counted from 0," if k < len(FIELDS) else f"number {k} of the header"
     lost = ": its upper 16 bits are lost" if mine == its & 0xFFFF else ""
     size = mine // its if its and mine % its == 0 else 0
-    many = f": that is {size} for each id, as if bytes were counted" if k == 2 and size in (2, 4, 8) else ""
+    many = f": that is {size} for each id" if k == 2 and size in (2, 4, 8) else ""
     top = ": that is the largest of the ids" if k == 2 and mine == np.frombuffer(right[1024:], "<u2").max() else ""
     return f"{what} is {mine} and should be {its}{lost or many or top}"
 
@@ -153,10 +145,7 @@ def not_refused(function, data, ids) -> str:
         return f". Your function returns the {type(data).__name__}: `raise` it{more}"
     if not isinstance(data, bytes | bytearray) or not len(data) == 1024 + 2 * len(ids) > 1024:
         return more
-    late = "" if any(tried.values()) else ": look at the ids before they become 16 bits"
-    if max(ids) >= 1 << 32 and _refuses(function, (1 << 31) + 5, 2):  # which is negative in 32 bits
-        late = ": look at the ids before they become 32 bits"
-    return f". Your file holds {np.frombuffer(data, '<u2', offset=1024).tolist()} instead{late}{more}"
+    return f". Your file holds {np.frombuffer(data, '<u2', offset=1024).tolist()} instead{more}"
 
 
 def _refuses(function, bad, place) -> bool:
@@ -167,10 +156,7 @@ def _refuses(function, bad, place) -> bool:
 
 # ----------------------------------------------------------------------------------------------------- read_batch
 
-ODD = (
-    ". A file with a whole token too many or too few was refused: is the size divided by 2, which drops an odd byte? "
-    "Compare bytes, the size itself with 1024 + 2·ntok"
-)
+ODD = ". A file with a whole token too many or too few was refused"
 
 
 class Batch(NamedTuple):
@@ -219,12 +205,8 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
         "the reference with the header read as tokens: the ids begin at byte 1024": (0, "<u2", 2),
         "the reference with the ids taken from byte 256: the header has 256 numbers of 4 bytes": (256, "<u2", 2),
         "the reference with the ids taken from byte 512: the header has 256 numbers of 4 bytes": (512, "<u2", 2),
-        "the batch read from byte 1024 + start: offset counts bytes, and a token has two": (1024, "<u2", 1),
-        "the reference with the ids taken from byte 2048, after 1024 numbers of uint16: 1024 bytes are 512 of them": (
-            2048,
-            "<u2",
-            2,
-        ),
+        "the batch read from byte 1024 + start: a token has two bytes": (1024, "<u2", 1),
+        "the reference with the ids taken from byte 2048: they begin at byte 1024": (2048, "<u2", 2),
         "the reference with big-endian ids: the lowest byte comes first": (1024, ">u2", 2),
         "the reference with signed 16 bits, in which ids from 32,768 on are negative: the file has unsigned ones": (
             1024,
@@ -253,9 +235,9 @@ def batch_mistakes(tokens, i, B, T, rank, world) -> dict:
     y["x rolled round inside each row: its last entry is the row's own first token, not the next one"] = np.roll(
         right.x, -1, axis=1
     )
-    y["x rolled round: its last entry is the batch's own first token, so B·T + 1 tokens must be read"] = np.roll(
-        flat, -1
-    ).reshape(B, T)
+    y["x rolled round: its last entry is the batch's own first token, not the next one"] = np.roll(flat, -1).reshape(
+        B, T
+    )
     y["x + 1: y is the next *token*, not the next number"] = right.x + 1
     y["the token before x: y is the one after it"] = np.concatenate([[0], flat[:-1]]).reshape(B, T)
     return {name: {text: (array, LOADER) for text, array in table.items()} for name, table in (("x", x), ("y", y))}
@@ -269,7 +251,7 @@ def whole_file(path, error) -> str:
     ntok = (size - 1024) // 2
     told = f"This file is whole: {size:,} bytes, 1024 of the header and 2 for each of the {ntok:,} tokens."
     low = f"Its first two bytes hold {ntok & 0xFFFF:,}, and in all of the smaller files they held the whole number"
-    long = f" The number of tokens in the header has four bytes. {low}: are all four read, as '<i4'?"
+    long = f" The number of tokens in the header has four bytes. {low}."
     return told + long * (ntok > 0xFFFF)
 
 

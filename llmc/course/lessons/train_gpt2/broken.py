@@ -69,10 +69,7 @@ def explain(tried, function):
 def _shown(tried, wrong, function):
     """(run, answer, sentences) of the wrong answer that is shown: the first, or one that two conditions compete for."""
     answers = {answer for _, answer in tried}
-    rest = [((run.log, healthy()), answer) for run, answer in tried if answer == run.setting]
-    with_words = (
-        (run, answer, told(function, (run.log, healthy()), run.setting, answers, rest)) for run, answer in wrong
-    )
+    with_words = ((run, answer, told(function, (run.log, healthy()), run.setting, answers)) for run, answer in wrong)
     first = next(with_words)
     return next((each for each in chain([first], with_words) if AS_WELL in " ".join(each[2])), first)
 
@@ -91,18 +88,13 @@ def _pattern(tried, wrong):
         return
     kinds = {run.setting for run, _ in wrong}
     if kinds == {None}:
-        noise = "another seed gives other batches, so no two healthy logs have the same losses. Allow for the noise"
-        never = "your function never answers None. What is left when nothing is wrong?"
-        yield f"Only healthy runs are wrong: {f'{noise}.' if None in answers else never}"
+        yield f"Only healthy runs are wrong{'' if None in answers else ': your function never answers None'}."
     elif len(kinds) == 1:
         (kind,) = kinds
         values = {run.value for run, _ in wrong}
         right = [run.value for run, answer in tried if run.setting == kind and answer == kind]
         if right and not values & set(right):
-            yield (
-                f"With {kind} at {', '.join(sorted(set(right)))} the answer is right: a setting can be wrong in more "
-                "than one way."
-            )
+            yield f"With {kind} at {', '.join(sorted(set(right)))} the answer is right."
         elif not right:
             yield f"All other kinds are right; {kind!r} never is."
     elif all(answer is None for _, answer in wrong):

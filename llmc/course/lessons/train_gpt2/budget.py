@@ -39,8 +39,8 @@ def restore(given, before):
     if changed:
         raise WrongAnswer(
             f"your function changes GIVEN itself: {listed(changed)} {'was' if len(changed) == 1 else 'were'} not as "
-            "given any more. Return a dict of what differs, or change a copy, GIVEN.copy(): after `settings = GIVEN`, "
-            "both are names of one dict. GIVEN has its values again now.",
+            "given any more. Return a dict of what differs, or change a copy, GIVEN.copy(). GIVEN has its values again "
+            "now.",
             explained=True,
         )
 
@@ -48,7 +48,7 @@ def restore(given, before):
 def explain_settings(settings, given):
     """What is wrong with a dict of settings, as a sentence; None when it can run."""
     if settings is None:
-        return "nothing was returned; is a `return` missing?"
+        return "nothing was returned"
     if isinstance(settings, tuple) and len(settings) == 3 and isinstance(settings[1], list):
         return "that is what train_letters returns: bits, losses, letters. Return the settings with which you called it"
     if not isinstance(settings, dict):
@@ -87,7 +87,8 @@ def _with_more_steps(bits, steps, chosen, again) -> str:
     found, losses, _ = again(**chosen | {name: n})
     if not found < bits - HELPS:
         return ""
-    return f"{steps} steps are few: with {name} {n} and all else as it is there are {len(losses)}, for {found:.2f} bits"
+    made = f"{len(losses)} steps and not {steps}"
+    return f"with {name} {n} and all else as it is there are {made}, for {found:.2f} bits"
 
 
 def demand(run, given, chosen, standard, again, runs=()):

@@ -9,7 +9,6 @@ import inspect
 import sys
 import textwrap
 from contextlib import contextmanager, suppress
-from functools import partial
 from numbers import Real
 from types import FunctionType, ModuleType
 from typing import NamedTuple
@@ -19,8 +18,7 @@ import numpy as np
 from llmc.course.checks.blame import FOREIGN, TESTS
 
 SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
-AS_WELL = "which holds as well: "  # where two conditions compete
-ASK_FIRST = "ask that one first, or let the first one hold for less"
+AS_WELL = "which holds as well"  # where two conditions compete
 LONGEST = 100  # characters of a condition that is quoted
 
 
@@ -40,12 +38,11 @@ class Asked(NamedTuple):
         return f"line {self.line}, `{text}`"
 
 
-def told(function, arguments, right, answers, others=()) -> list[str]:
+def told(function, arguments, right, answers) -> list[str]:
     """Sentences on why the function's answer to these arguments is not `right`; [] where nothing can be said.
 
-    answers: those that it gave to other arguments, too. others: (arguments, answer) of those that it answers rightly.
+    answers: those that it gave to other arguments, too.
     """
-    what_first = partial(_what_first, function, others)
     with suppress(Exception):  # whatever a learner's function does
         (own, *functions), others = _named(function)
         lines, frame, answer, inside = _watched(function, arguments, functions)
@@ -58,40 +55,26 @@ def told(function, arguments, right, answers, others=()) -> list[str]:
         occurs = [repr(right) in text for text in texts]
         lost = not any(occurs) or not occurs[0] and right in inside and not asked  # answered there, and not taken over
         if isinstance(right, str) and right not in answers and lost:
-            return [f"{right!r} does not occur in your function: which condition would answer it?"]
+            return [f"{right!r} does not occur in your function."]
         if not asked:
-            return list(_of_pairs(function, frame, answer, right, what_first))
-        return list(_said(given, wanted, lines, frame, right, what_first))
+            return list(_of_pairs(function, frame, answer, right))
+        return list(_said(given, wanted, lines, frame, right))
     return []
 
 
-def _what_first(function, others, asked, line=None) -> str:
-    """What to do about a condition that is asked too late: first, unless it holds for others, which are right now.
-
-    line: of the condition that it would be in front of, which not all of them come to.
-    """
-    for arguments, answer in others:
-        with suppress(Exception):
-            lines, frame, *_ = _watched(function, arguments, [])
-            if answer != asked.answer and line in (None, *lines) and _holds(asked, frame):
-                logs = f"logs of {answer!r}" if answer else "healthy logs"
-                return f"let the first one hold for less. In front of it, that one would answer for {logs}, too"
-    return ASK_FIRST
-
-
-def _said(given, wanted, lines, frame, right, what_first):
+def _said(given, wanted, lines, frame, right):
     before = [each for each in wanted if each.line in lines and not _holds(each, frame)]
     later = [each for each in wanted if each.line not in lines and _holds(each, frame)]
     if given and later and later[0].line > given.line:
         yield (
             f"For this log the condition of {given.quoted}, holds, and answers before the one that is right, "
-            f"{later[0].quoted}, is asked, {AS_WELL}{what_first(later[0], given.line)}."
+            f"{later[0].quoted}, is asked, {AS_WELL}."
         )
     elif before:
         numbers = _numbers(before[0].test, frame)
         yield (
             f"The condition that would answer {right!r}, {before[0].quoted}, does not hold for this log"
-            f"{f': {numbers}' if numbers else ''}. Which row of the table below tells such a log from a healthy one?"
+            f"{f': {numbers}' if numbers else ''}."
         )
     elif given:
         numbers = _numbers(given.test, frame)
@@ -102,7 +85,7 @@ def _said(given, wanted, lines, frame, right, what_first):
         )
 
 
-def _of_pairs(function, frame, answer, right, what_first):
+def _of_pairs(function, frame, answer, right):
     """The same of conditions that stand beside their answers, in a list or a dict, where the first that holds answers.
 
     In others nobody knows which one counts.
@@ -115,10 +98,10 @@ def _of_pairs(function, frame, answer, right, what_first):
     if wanted[0] in held:
         yield (
             f"For this log the condition of {held[0].quoted}, holds, and comes before the one that is right, "
-            f"{wanted[0].quoted}, {AS_WELL}{what_first(wanted[0])}."
+            f"{wanted[0].quoted}, {AS_WELL}."
         )
     else:
-        yield from _said(None, wanted, [wanted[0].line], frame, right, what_first)
+        yield from _said(None, wanted, [wanted[0].line], frame, right)
 
 
 def _pairs(function) -> list[Asked]:

@@ -71,15 +71,13 @@ def rate_mistakes(lowest, highest, steps) -> dict:
         ),
         "the reference in reverse: begin with lowest": grown(lowest, highest, steps)[::-1],
         "the lowest rate in every step: the rate must grow": np.full(steps, lowest),
-        "rates from 10**ln(lowest) on: np.logspace takes powers of 10, so give it np.log10 of both ends": (
+        "rates from 10**ln(lowest) on: the logarithm and the power need the same base": (
             _powers(10.0, np.log(lowest), np.log(highest), steps)
         ),
         "rates from e**log10(lowest) on: the logarithm and the power need the same base": (
             _powers(np.e, np.log10(lowest), np.log10(highest), steps)
         ),
-        "rates from 10**lowest on: np.logspace takes powers of 10, so give it np.log10 of both ends": (
-            _powers(10.0, lowest, highest, steps)
-        ),
+        "rates from 10**lowest on: lowest is the first rate itself": (_powers(10.0, lowest, highest, steps)),
         "rates from e**lowest on: lowest is the first rate itself": _powers(np.e, lowest, highest, steps),
         "rates whose logarithms keep growing by more: each is the factor above the one before": (
             lowest * (highest / lowest) ** ((k / (steps - 1)) ** 2)
@@ -149,8 +147,7 @@ def smooth_mistakes(losses, still) -> dict:
             np.cumsum(BETA**k * losses) / np.cumsum(BETA**k)
         ),
         "0.9 times the loss before + 0.1 times the new one: s keeps all losses so far": np.array(mixed),
-        "ten times the uncorrected mean: is 0.1 missing before the new loss, or is it divided by 1 - 0.9 where "
-        "1 - 0.9**(k + 1) should stand?": raw / (1 - BETA),
+        "ten times the uncorrected mean, which is what 0.9 · s + loss gives, and s / (1 - 0.9)": raw / (1 - BETA),
         "the reference without the factor 0.1 before the new loss, corrected": (
             raw / (1 - BETA) / (1 - BETA ** (k + 1))
         ),
@@ -226,7 +223,7 @@ def explain_form(found, asked):
     """
     made = len(asked)
     if found is None:
-        return "nothing was returned; is a `return` missing?"
+        return "nothing was returned"
     if not isinstance(found, tuple | list) or len(found) != 3:
         return f"return three values: `return rates, smoothed, best`; you returned {describe(found)}"
     for name, part in zip(("rates", "smoothed"), found):
@@ -234,12 +231,12 @@ def explain_form(found, asked):
             return f"{name} must be an array (n,), one number for each step that was made, not {describe(part)}"
         times = made // max(1, len(part))
         if times > 1 and made == times * len(part) and (np.repeat(asked[::times], times) == asked).all():
-            return f"run.step was called {times} times with each rate: make one step of it, and use the loss it returns"
+            return f"run.step was called {times} times with each rate"
         if made and len(part) != made:
-            return f"{name} has {len(part)} numbers, and the run made {made} steps: return one for each of them"
+            return f"{name} has {len(part)} numbers, and the run made {made} steps"
     rates, smoothed, _ = found
     if len(rates) != len(smoothed):
-        return f"rates has {len(rates)} numbers, and smoothed has {len(smoothed)}: return one of each for every step"
+        return f"rates has {len(rates)} numbers, and smoothed has {len(smoothed)}"
     if not made and len(np.unique(smoothed)) < 2:
-        return "no step was made: run.step(rate) is what tells good rates from bad ones"
+        return "the run made no step, and all numbers in smoothed are the same"
     return None

@@ -166,9 +166,9 @@ def _left(run, fresh, rates, function) -> str:
         after.step(rate)
         if after.count == run.count and np.array_equal(after.W, run.W):
             if k == len(rates):
-                return ", but as its last step made it: take its state before the first step, and restore it at the end"
-            return f", but as it was after step {k} of {len(rates)}: take its state before the first one"
-    return ": take its state before the first step, and restore it after the last"
+                return ", but as its last step made it"
+            return f", but as it was after step {k} of {len(rates)}"
+    return ""
 
 
 def _stays(function, run, lowest, highest, steps) -> tuple[int, bool]:

@@ -64,8 +64,7 @@ def _filled_up(fed, n):
         return f"the model gets one target too many: {around}"
     if len(set(y[n:].tolist())) > 1:  # places of the text, which `_counted` names
         return None
-    more = f"{x.size - n} more, behind the end of the text. Is something filled up there?"
-    return f"the model gets {n} targets, as it should, and {more} The mean of a batch counts all that the model gets"
+    return f"the model gets {n} targets, as it should, and {x.size - n} more, behind the end of the text"
 
 
 def _targets(fed):
@@ -86,7 +85,7 @@ def _rows(fed):
         for row in x:
             if (np.diff(row) != 1).any():
                 shown, _ = first_difference(row, row[0] + np.arange(len(row)), MOST)
-                order = "a row should hold tokens that follow one another, as reshape(rows, T) makes it"
+                order = "a row should hold tokens that follow one another"
                 return f"a row that the model gets holds the tokens of the places {shown} of the text: {order}"
     return None
 

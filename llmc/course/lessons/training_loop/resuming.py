@@ -54,7 +54,7 @@ def explain_state(state, right, run):
 def _form(state, run):
     """A dict whose keys are attributes of the run."""
     if state is None:
-        return "nothing was returned; is a `return` missing?"
+        return "nothing was returned"
     if not isinstance(state, dict):
         return f"return a dict {{name: value}}; you returned {describe(state)}"
     unknown = [name for name in state if not isinstance(name, str) or not hasattr(run, name)]

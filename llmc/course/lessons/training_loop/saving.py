@@ -114,10 +114,7 @@ def explain_saving(start, log, name, data):
                 return f"{other}, another file in the folder, does not survive: leave it alone.\n{plan(log)}"
     spare = at_end.keys() - start.keys() - {name}
     if spare:
-        other = min(spare)
-        renamed = name in [new for kind, *rest in log if kind == "rename" for new in rest[1:]]
-        what = "do not write it, or remove it" if renamed else "rename it, so that nothing stays behind"
-        return f"{other} is left over at the end: {what}.\n{plan(log)}"
+        return f"{min(spare)} is left over at the end.\n{plan(log)}"
     return None
 
 
@@ -149,9 +146,9 @@ def _damage(start, log, name, event, crash, found):
     moved_away = found is None and crash.after and log[crash.after - 1][:2] == ("rename", name)
     if ("write", name) in [step[:2] for step in log] and event == "kill -9" and not moved_away:
         early = "itself empties it first" if name in start else "itself leaves a part of it there"
-        why = f"writing to {name} {early}: write under another name, then rename that file"
+        why = f"writing to {name} {early}"
     elif found is None and old is not None:
-        why = f"for a moment {name} is gone: rename replaces the old file by itself, so leave it where it is"
+        why = f"for a moment {name} is gone: rename replaces the old file by itself"
         told = f"{event} may leave no file at all under {name}: {why}.\n→ Where to look: {where}.\n{plan(log, crash)}"
         raise WrongAnswer(told, explained=True)
     elif event == "a power cut" and "sync" not in kinds:

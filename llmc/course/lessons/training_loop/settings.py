@@ -26,23 +26,6 @@ RANGES = {  # name: (type, condition, what it must be)
     "beta2": (Real, lambda x: 0 <= x < 1, "a number from 0 to below 1"),
     "clip": (Real, lambda x: x > 0, "a number above 0"),
 }
-MEANT = {  # other words for them
-    "lr": "learning_rate",
-    "max_lr": "learning_rate",
-    "B": "batch_size",
-    "batch": "batch_size",
-    "T": "length",
-    "C": "channels",
-    "NH": "heads",
-    "L": "layers",
-    "n_layer": "layers",
-    "n_embd": "channels",
-    "n_head": "heads",
-    "block_size": "length",
-    "warmup_steps": "warmup",
-    "decay": "weight_decay",
-    "kind": "schedule",
-}
 
 
 def explain_settings(settings, given):
@@ -61,10 +44,7 @@ def refused(settings, ranges, given) -> str | None:
     """
     for name, value in settings.items():
         if name not in ranges:
-            meant, listed_names = MEANT.get(name), ", ".join(given)
-            if meant in given:
-                return f"{name!r} cannot be set: is {meant!r} meant? The settings are {listed_names}"
-            return f"{name!r} cannot be set; the settings are {listed_names}"
+            return f"{name!r} cannot be set; the settings are {', '.join(given)}"
         kind, holds, what = ranges[name]
         if not isinstance(value, kind) or isinstance(value, bool | np.bool_) or not holds(value):
             return f"{name} must be {what}, not {value!r}"
@@ -100,7 +80,7 @@ def _of_losses(loss, losses, given, chosen):
     steps = len(losses)
     rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
     if rose and not _others(given, chosen):
-        return "the loss rose far above where it began: the learning rate is too high"
+        return "the loss rose far above where it began"
     if chosen["warmup"] > steps:
         return f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
     return None
@@ -116,20 +96,19 @@ def _of_other_runs(loss, given, chosen, train) -> str:
     rate, batch = chosen["learning_rate"], chosen["batch_size"]
     others = _others(given, chosen)
     times, word = (100, "a hundred") if rate < FAR[0] else (4, "four")
-    low = {"learning_rate": times * rate}, f"{word} times the learning rate", "the learning rate is too low"
+    low = {"learning_rate": times * rate}, f"{word} times the learning rate"
     part, word = (100, "a hundredth") if rate > FAR[1] else (4, "a quarter")
-    high = {"learning_rate": rate / part}, f"{word} of the learning rate", "the learning rate is too high"
-    small = {"batch_size": batch // 4}, "a quarter of the batch size", "a smaller batch makes more steps"
-    as_given = f"the given {listed(others)}", f"{'that is' if len(others) == 1 else 'these are'} what holds it back"
+    high = {"learning_rate": rate / part}, f"{word} of the learning rate"
+    small = {"batch_size": batch // 4}, "a quarter of the batch size"
     tries = [high] * (rate > USUAL[1]) + [low] * (rate < USUAL[0])
-    tries += [({name: given[name] for name in others}, *as_given)] * bool(others)
+    tries += [({name: given[name] for name in others}, f"the given {listed(others)}")] * bool(others)
     tries += [small] * (batch >= 8) + [each for each in (low, high) if each not in tries]
     end = time.thread_time() + SECONDS
-    for change, words, why in tries if is_explaining() else ():
+    for change, words in tries if is_explaining() else ():
         again, _ = train(*(chosen | change).values())
         if again < loss - GAIN or np.isfinite(again) > np.isfinite(loss):
             ends = f"{loss - again:.2f} lower" if np.isfinite(loss) else f"at {again:.3f}"
-            return f"with {words} and all else as it is, the run ends {ends}, so {why}"
+            return f"with {words} and all else as it is, the run ends {ends}"
         if time.thread_time() > end:
             break
-    return "the learning rate and the batch size matter most, and they depend on each other: see the hints"
+    return "see the hints"

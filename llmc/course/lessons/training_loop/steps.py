@@ -77,7 +77,7 @@ def accumulated_mistakes(W, batches, before, lr) -> dict:
     each = np.array([bigram_loss(W, *batch) for batch in batches])  # (n,)
     right, equal, total = sum(s * gk for s, gk in zip(share, g)), sum(g) / n, sum(g)
     unequal = "these micro-batches are not all of the same size"
-    all_of_them = "those of all add up, with zero_grad once before the loop, and backward for each of them"
+    all_of_them = "those of all add up"
     wrong = {
         "the sum of the micro-batches' gradients: each must count its share of the tokens": total,
         "the sum of the micro-batches' gradients, divided by the number of tokens: each is the mean of its own tokens "

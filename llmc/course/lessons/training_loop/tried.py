@@ -43,4 +43,4 @@ def not_the_least(runs, chosen, what) -> str:
         return ""
     which = f"the largest {what}, {score:.3f}" if score >= largest else f"a {what} of {score:.3f}"
     tried = f"of {len(scores)} settings that your function tries it returns those with {which}"
-    return f"{tried}, and the smallest is {least:.3f}: return those with the smallest"
+    return f"{tried}, and the smallest is {least:.3f}"

@@ -22,9 +22,7 @@ def decode_mistakes() -> dict:
     """{sentence: decode}."""
     joined = lambda ids, tokens: b"".join(tokens[i] for i in ids)  # noqa: E731
     return {
-        "the id 0 is left out: `if id` takes it for nothing, and it is an id like any other": (
-            lambda ids, tokens: decode([i for i in ids if i], tokens)
-        ),
+        "the id 0 is left out: it is an id like any other": (lambda ids, tokens: decode([i for i in ids if i], tokens)),
         "the tokens were joined in the order of the table, each once: take them in the order of ids, each as often as "
         "it stands there": lambda ids, tokens: decode(sorted(set(ids)), tokens),
         "each token was decoded by itself: a token may hold half a character, so join the bytes first": (
@@ -33,7 +31,7 @@ def decode_mistakes() -> dict:
         "each token was decoded by itself, and halves of characters were left out: join the bytes first": (
             lambda ids, tokens: "".join(tokens[i].decode("utf-8", errors="ignore") for i in ids)
         ),
-        "bytes that are not valid UTF-8 were left out (errors='ignore'): put U+FFFD in their place": (
+        "bytes that are not valid UTF-8 were left out: put U+FFFD in their place": (
             lambda ids, tokens: joined(ids, tokens).decode("utf-8", errors="ignore")
         ),
         "bytes that are not valid UTF-8 were spelled out (errors='backslashreplace'): put U+FFFD in their place": (
@@ -63,8 +61,7 @@ def decode_mistakes() -> dict:
                 joined(ids, tokens).decode("utf-8", errors="surrogateescape"),
             )
         ),
-        "the first part of a character at the end of the text was left out, and only there: it is U+FFFD, too, "
-        "and a decoder that goes on from token to token gives it for `final=True`": (
+        "the first part of a character at the end of the text was left out, and only there: it is U+FFFD, too": (
             lambda ids, tokens: codecs.getincrementaldecoder("utf-8")(errors="replace").decode(joined(ids, tokens))
         ),
         "each byte that is not valid UTF-8 became a U+FFFD of its own: errors='replace' makes one of the first bytes "
@@ -81,10 +78,10 @@ def decode_mistakes() -> dict:
         ),
         "tokens that are not valid UTF-8 by themselves were held back until they are, which may be never: at the end, "
         "what is left becomes U+FFFD": _held_back,
-        "byte 0 was left out (an array of bytes, as np.array(tokens) makes, loses it at the end of a token)": (
+        "byte 0 was left out at the end of a token": (
             lambda ids, tokens: decode(ids, [token.rstrip(b"\0") for token in tokens])
         ),
-        "U+FEFF at the beginning was left out: decode as 'utf-8', and take nothing away": (
+        "U+FEFF at the beginning was left out: it belongs to the text": (
             lambda ids, tokens: decode(ids, tokens).removeprefix("\ufeff")
         ),
         "the bytes were read as Latin-1, one character each: they are UTF-8": (

@@ -10,7 +10,7 @@ from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, draw_letters, e
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'
 
-WITHOUT_0 = "the id 0 is left out: `if id` and `filter(None, …)` take it for nothing, and it is an id like any other"
+WITHOUT_0 = "the id 0 is left out: it is an id like any other"
 
 
 @contextmanager
@@ -21,15 +21,13 @@ def keys_told():
     except KeyError as error:
         key = error.args[0] if error.args else None
         if isinstance(key, int) and 0 <= key < 256:
-            error.add_note(f"    {key} is a number: the keys of ranks are bytes, and this one's is bytes([{key}])")
+            error.add_note(f"    {key} is a number: the keys of ranks are bytes")
         elif isinstance(key, str):
             error.add_note("    this key is a str: the keys of ranks are bytes, because half a character is no text")
         elif key == b"\xef\xbf\xbd":
-            error.add_note(
-                "    this key is U+FFFD, which decoding puts where bytes are not UTF-8: begin with single bytes"
-            )
+            error.add_note("    this key is U+FFFD, which decoding puts where bytes are not UTF-8")
         elif isinstance(key, bytes) and key in (two := {chr(b).encode(): b for b in range(128, 256)}):
-            error.add_note(f"    {key!r} is character {two[key]} in UTF-8, two bytes: the byte is bytes([{two[key]}])")
+            error.add_note(f"    {key!r} is character {two[key]} in UTF-8, two bytes")
         raise
 
 
@@ -393,5 +391,4 @@ def _bytes_lost(word, found) -> list[str]:
     """A sentence if the tokens found have more or fewer bytes than the word; found: [bytes, or None]."""
     n = len(word) if None in found else len(b"".join(found))
     told = f"Put together, your tokens have {n} bytes, and the word has {len(word)}"
-    twice = ": a merge puts one token in the place of two parts, so that no byte comes twice" * (n > len(word))
-    return [] if n == len(word) else [f"{told}{twice}."]
+    return [] if n == len(word) else [f"{told}."]

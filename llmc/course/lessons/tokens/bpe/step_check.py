@@ -7,9 +7,7 @@ from llmc.course.lessons.tokens.bpe.step_small import PROPERTIES, shrunk
 from llmc.course.lessons.tokens.bpe.telling import Small, confirmed, draw_letters, explain, row, telling_cases
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
-TIES = (
-    "your token is as frequent as the expected one, which sorts first: are the two equally frequent in your count, too?"
-)
+TIES = "your token is as frequent as the expected one, which sorts first"
 BY_HAND = 'lesson 08, section "3.1 · By hand"'
 
 
@@ -113,7 +111,7 @@ def _where_from(words, token, pairs) -> str:
     left, right = next(borders, (None, None))
     if pairs.get(token) or left is None:
         return ""
-    return f"\nIt is the last token of {row(left)} and the first of {row(right)}: count pairs inside of each word."
+    return f"\nIt is the last token of {row(left)} and the first of {row(right)}."
 
 
 def _strange(word, merged, token) -> str:
@@ -121,5 +119,4 @@ def _strange(word, merged, token) -> str:
     parts = [part for part in merged if isinstance(part, bytes) and part not in word and part != token]
     if not parts:
         return ""
-    rule = "join two neighbours only where left + right is the new token"
-    return f"\n{row(parts[:1])} is neither a part of that word nor the new token, {row([token])}: {rule}."
+    return f"\n{row(parts[:1])} is neither a part of that word nor the new token, {row([token])}."

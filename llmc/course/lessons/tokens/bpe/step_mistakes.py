@@ -71,20 +71,17 @@ def wrong_choices() -> dict:
 def _wrong_merges() -> dict:
     """{sentence: function of (words, token) that returns words}."""
     return {
-        "the words were left as they were: put the token in place of its two halves": (
-            lambda words, token: [list(word) for word in words]
-        ),
+        "the words were left as they were": (lambda words, token: [list(word) for word in words]),
         "only the first place in each word was merged": (
             lambda words, token: [_first_only(word, token) for word in words]
         ),
         "merging went from right to left: in a a a, the first two become aa": (
             lambda words, token: [_from_the_right(word, token) for word in words]
         ),
-        "after a merge the second half was used again: a a a became aa aa. Move on by two": (
+        "after a merge the second half was used again: a a a became aa aa": (
             lambda words, token: [_by_ones(word, token) for word in words]
         ),
-        "after a merge the second half stays behind the new token: a b c became ab b c. Move on by two, as"
-        " `i += 2` does in a `while` loop, but not in a `for` loop": (
+        "after a merge the second half stays behind the new token: a b c became ab b c": (
             lambda words, token: [_half_stays(word, token) for word in words]
         ),
         "the token was merged from one pair of halves only: (a, bc) and (ab, c) both make abc": _one_split(

@@ -16,7 +16,7 @@ from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import Named
 from llmc.course.checks.smallest import in_common, smallest
 
-KEPT = "this is what an earlier call returned, with other arguments in part: does your function keep its results?"
+KEPT = "this is what an earlier call returned, with other arguments in part"
 TRIED = 300  # small calls
 CONFIRMED = 100  # small calls in which a mistake must give what the learner's function gives
 BYTES = [bytes([b]) for b in range(256)]
@@ -28,9 +28,7 @@ def call_all(c, function, cases) -> list:
     for case in cases:
         given = deepcopy(case)
         results.append(c.call(function, *given))
-        assert given == case, (
-            f"{function.__name__} changed one of its arguments: make new lists, and leave the given ones as they are"
-        )
+        assert given == case, f"{function.__name__} changed one of its arguments, and should leave them as they are"
     c.calls.clear()  # the explanation shows the call that went wrong, which need not be the last
     return results
 
@@ -76,7 +74,7 @@ def explain(cases, results, right, mistakes, told, small, what="results") -> str
         if all(results[k] == mistake(*case) for k, case in enumerate(cases)) and confirmed(mistake, small.draw):
             return Named(f"{sentence}.\n{numbers}")
     if _kept(cases, results, wrong, right):
-        return f"{KEPT}\n{numbers}"
+        return f"{KEPT}.\n{numbers}"
     change = whole(what, list(zip(cases, results)), right)
     if change or not learners_function() or not is_explaining():
         return f"{change}.\n{numbers}" if change else numbers
