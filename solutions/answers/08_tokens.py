@@ -755,7 +755,7 @@ def file_of_nothing(ids):
     return struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253) + ids.astype("<u2").tobytes()
 
 
-@wrong("token_file", says="an array was returned: return its bytes")
+@wrong("token_file", says="the bytes of the file are expected, but token_file returned (515,) uint16")
 def file_as_an_array(ids):
     header = np.zeros(512, np.uint16)
     return np.concatenate([header, np.array(_checked(ids), np.uint16)])
@@ -1022,7 +1022,7 @@ def fast_looking_for_words(words, counts, num_merges):
     return learned
 
 
-@wrong("fast_train_bpe", says="the goal is at least 3 times as fast. Look first at what each merge does to all words")
+@wrong("fast_train_bpe", says="the goal is at least 3 times as fast. Only the words that hold the pair change")
 def fast_as_given(words, counts, num_merges):
     learned = []
     while len(learned) < num_merges:

@@ -186,7 +186,7 @@ def asking(times, begin):
 @pytest.mark.parametrize(
     "times, begin, words",
     [
-        (5, 1, "It is called 5 times with one and the same text, and there are 5 tokens: call it once"),
+        (5, 1, "It is called 5 times with one and the same text, and there are 5 tokens"),
         (1, 1, "It is called 2 times with the prompt alone: once will do"),
         (1, 0, "a beam begins with a single text, the empty one"),
     ],

@@ -66,7 +66,9 @@ def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
     else:
         reached = f"you returned the given settings, {_valued(RATE_AND_BATCH, given)}: they reach {reached}"
     why = not_the_least(runs, chosen.values(), "loss")
-    why = why or _of_losses(loss, losses, given, chosen) or _of_other_runs(loss, given, chosen, train)
+    why = why or _of_the_warmup(losses, chosen) or _of_other_runs(loss, given, chosen, train)
+    rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
+    reached += ", and the loss rose far above where it began" * rose
     raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
 
 
@@ -75,15 +77,11 @@ def _valued(names, settings) -> str:
     return listed([f"{name} {settings[name]}" for name in names], many=len(names))
 
 
-def _of_losses(loss, losses, given, chosen):
-    """A reason that is plain from the losses and the settings; None without one."""
-    steps = len(losses)
-    rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
-    if rose and not _others(given, chosen):
-        return "the loss rose far above where it began"
-    if chosen["warmup"] > steps:
-        return f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
-    return None
+def _of_the_warmup(losses, chosen) -> str:
+    """A sentence on a warmup that is longer than the run, else ""."""
+    warmup, steps = chosen["warmup"], len(losses)
+    told = f"warmup lasts {warmup} steps and the run only {steps}, so it never reached its learning rate"
+    return told if warmup > steps else ""
 
 
 def _others(given, chosen) -> list:
