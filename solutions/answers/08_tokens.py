@@ -1707,7 +1707,7 @@ def fast_from_right_to_left(words, counts, num_merges):
     return learned
 
 
-@wrong("fast_train_bpe", says="before: it has become rarer, too")
+@wrong("fast_train_bpe", says="trainings that go wrong, the pair that should be merged has become rarer")
 def fast_with_a_heap_of_growing_pairs(words, counts, num_merges):
     words, pairs, where, heap, learned = list(words), Counter(), defaultdict(set), [], []
 

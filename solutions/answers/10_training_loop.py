@@ -1129,7 +1129,7 @@ def accumulation_clears_at_the_end(model, batches, lr):
     return loss
 
 
-@wrong("write_whole", says="leave it where it is.\n→ Where to look")
+@wrong("write_whole", says="rename replaces the old file by itself.\n→ Where to look")
 def whole_with_a_backup(disk, name, data):
     new, backup = name + ".new", name + ".bak"
     disk.write(new, data)

@@ -8,7 +8,7 @@ import numpy as np
 from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, learners_function
 from llmc.course.checks.explain import describe, stopped
-from llmc.course.checks.smallest import smallest
+from llmc.course.checks.smallest import FEW, smallest
 from llmc.course.lessons.tokens.bpe import count_pairs, merge
 from llmc.course.lessons.tokens.bpe.telling import row
 from llmc.course.lessons.tokens.fast_mistakes import train_fast, training_mistakes
@@ -76,6 +76,33 @@ def _gives(mistake, function) -> bool:
     return all(isinstance(got, Exception) or got == wrong for got, wrong in found)
 
 
+def _made_rarer(function, case, at) -> str | None:
+    """A sentence if the pair that should be merged at this place has become rarer, as in all others that go wrong."""
+    now, before = _rarer(case, at)
+    wrong, draws = [], map(np.random.default_rng, range(12))
+    for other in ((*words, 20) for rng in draws for words in (made_up_words(rng, 40), same_letters(rng, 20))):
+        got, right = outcome(function, *deepcopy(other)), train_fast(*other)
+        if got != right and isinstance(got, list):
+            wrong.append(_rarer(other, next((k for k, (a, b) in enumerate(zip(got, right)) if a != b), len(got))))
+    if before == now or len(wrong) < FEW or any(n == most for n, most in wrong):
+        return None
+    token = train_fast(*case)[at]
+    all_of_them = f"in all of {len(wrong)} trainings that go wrong, the pair that should be merged has become rarer"
+    return f"{token!r} occurred {before} times, and occurs {now} times now; {all_of_them}"
+
+
+def _rarer(case, at) -> tuple[int, int]:
+    """(how often the at-th pair to be merged occurs then, how often it did at most before); (0, 0) behind the end."""
+    (words, counts, _), right = case, train_fast(*case)
+    if at >= len(right):
+        return 0, 0
+    often = []
+    for token in right[: at + 1]:
+        often.append(count_pairs(words, counts).get(right[at], 0))
+        words = [merge(word, token) for word in words]
+    return often[-1], max(often)
+
+
 def explain_training(case, learned) -> str | None:
     """What is wrong with the tokens learned from case (words, counts, num_merges); None when they are right."""
     right = train_fast(*case)
@@ -102,6 +129,7 @@ def explain_training(case, learned) -> str | None:
     if len(set(learned)) < len(learned):
         return f"a token was learned twice.\n{numbers}."
     counted = None if has else counted  # other trainings show that this is a chance
+    counted = counted or function and _made_rarer(function, case, at)
     told = function and where_it_goes_wrong(function, train_fast, _some())
     first = stopped(f"{numbers}{f'; {counted}' if counted else ''}")
     return "\n".join(filter(None, [first, told, function and _smallest_training(function, case)]))
