@@ -36,7 +36,7 @@ def grid_with_a_rest(rows, cols, block):
     return blocks_x + (rest_x > 0), blocks_y + (rest_y > 0)
 
 
-@wrong("grid_for", says="1 · 4 threads for 7 columns.\nThat is n // d for both axes, which rounds down: round up.")
+@wrong("grid_for", says="1 · 4 threads for 7 columns.\nThat is n // d for both axes, which rounds down.")
 def grid_rounded_down(rows, cols, block):
     return cols // block[0], rows // block[1]
 
@@ -51,7 +51,7 @@ def grid_of_threads(rows, cols, block):
     return math.ceil(cols / block[0]) * block[0], math.ceil(rows / block[1]) * block[1]
 
 
-@wrong("grid_for", says="take each axis on its own")
+@wrong("grid_for", says="all numbers in one row, but a grid has two axes")
 def grid_of_all_numbers(rows, cols, block):
     threads = block[0] * block[1]
     return (rows * cols + threads - 1) // threads, 1
@@ -97,12 +97,12 @@ def grid_that_rounds_halves(rows, cols, block):
     return tuple(round(n / threads + 0.5) for n, threads in zip((cols, rows), block))
 
 
-@wrong("grid_for", says="2 · 2 threads for 5 rows.\nThat is (n - 1) // d in y: add 1 to it")
+@wrong("grid_for", says="2 · 2 threads for 5 rows.\nThat is (n - 1) // d in y.")
 def grid_without_the_one_in_y(rows, cols, block):
     return (cols - 1) // block[0] + 1, (rows - 1) // block[1]
 
 
-@wrong("grid_for", says="for both axes, rounded down, which is n / d to the nearest: round n / d up.")
+@wrong("grid_for", says="for both axes, rounded down, which is n / d to the nearest.")
 def grid_rounded_half_up(rows, cols, block):
     return int(cols / block[0] + 0.5), int(rows / block[1] + 0.5)
 
@@ -168,7 +168,7 @@ def leaky_that_adds_the_slope(code):
     )
 
 
-@wrong("leaky_relu", says="or x cut to a whole number with 0: compare x with 0")
+@wrong("leaky_relu", says="slope · x also where x is between 0 and 1")
 def leaky_by_the_sign_of_an_int(code):
     return replaced(code, "x[i] > 0.0f ?", "(int)x[i] > 0 ?")
 
@@ -190,12 +190,12 @@ def leaky_with_the_coordinates_exchanged(code):
     return replaced(code, "blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * blockDim.x + blockIdx.x")
 
 
-@wrong("leaky_relu", says="-slope · x where x is below 0: the sign is lost")
+@wrong("leaky_relu", says="-slope · x where x is below 0")
 def leaky_of_the_absolute_value(code):
     return replaced(code, ": slope * x[i]", ": slope * fabsf(x[i])")
 
 
-@wrong("leaky_relu", says="x cut to whole numbers: is there an int where a float belongs?")
+@wrong("leaky_relu", says="x cut to whole numbers, as an int holds them")
 def leaky_in_an_int(code):
     return replaced(
         code, "out[i] = x[i] > 0.0f ? x[i] : slope * x[i];", "int v = x[i]; out[i] = v > 0 ? v : slope * v;"
@@ -383,7 +383,7 @@ def swap_of_one_sequence(code):
     return replaced(code, "if (i < B * T * C) {", "if (i < T * C) {")
 
 
-@wrong("swap_axes", says="nothing moved. Is an index put together in the order in which the other was taken apart?")
+@wrong("swap_axes", says="x in its old order: nothing moved.")
 def swap_of_what_comes_as_it_goes(code):
     code = replaced(code, "int c = i % C;", "int c = i / T % C;", "int t = i / C % T;", "int t = i % T;")
     return replaced(code, "out[(b * C + c) * T + t] = x[i];", "out[b * C * T + c * T + t] = x[b * C * T + c * T + t];")
@@ -717,7 +717,7 @@ def axpy_four_at_a_time(code):
 
 @wrong(
     "axpy",
-    says="y equals the reference without the last 4 numbers, n % threads: does a thread take n / threads of them",
+    says="y equals the reference without the last 4 numbers, n % threads.",
 )
 def axpy_in_pieces_that_round_down(code):
     return replaced(
@@ -727,7 +727,7 @@ def axpy_in_pieces_that_round_down(code):
     )
 
 
-@wrong("axpy", says="y equals a · x, added to what the thread's turns before added: begin each turn anew")
+@wrong("axpy", says="y equals a · x, added to what the thread's turns before added")
 def axpy_carries_its_sum_on(code):
     return body(
         code,
@@ -743,7 +743,7 @@ def axpy_carries_its_sum_on(code):
 
 @wrong(
     "axpy",
-    says="the reference for the first 16 numbers alone, and so it is with n = 19: which thread does the next one?",
+    says="the reference for the first 16 numbers alone, and so it is with n = 19",
 )
 def axpy_of_two_numbers_a_thread(code):
     loop = "for (int i = 2 * thread; i < 2 * thread + 2 && i < n; i++) {"
@@ -791,7 +791,7 @@ def axpy_that_keeps_what_it_added(code):
     )
 
 
-@wrong("axpy", says="y equals the reference for the first numbers alone, one for each thread: each must go on")
+@wrong("axpy", says="y equals the reference for the first gridDim.x * blockDim.x numbers alone, one for each thread")
 def axpy_without_a_loop(code):
     return replaced(code, LOOP, "int i = thread; if (i < n) {")
 
@@ -1242,7 +1242,7 @@ def axpy_from_a_queue(code):
     )
 
 
-@wrong("axpy", says="is n / gridDim.x rounded down, or does the loop end one too early?")
+@wrong("axpy", says="the reference without the last number")
 def axpy_of_shares_rounded_down(code):
     return body(
         code,
@@ -1282,7 +1282,7 @@ def split_heads_with_a_guard_of_single_numbers(code):
 # ---------------------------------------------------------------------------- 7 numbers of other places
 
 
-@wrong("leaky_relu", says="or does a later line write over it, without an else?")
+@wrong("leaky_relu", says="out equals slope · x everywhere: it is x where x is above 0")
 def leaky_without_else(code):
     return replaced(
         code,

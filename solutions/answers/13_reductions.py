@@ -156,7 +156,7 @@ def tree_of_the_first_warp(code):
     return holes(code, OF_A_WARP)
 
 
-@wrong("tree_sum", says="each cut to a whole number in every turn: is there an int where a float belongs?")
+@wrong("tree_sum", says="each cut to a whole number in every turn, as an int holds it")
 def tree_of_ints(code):
     return replaced(code, "float sum = 0.0f;", "int sum = 0;")
 
@@ -190,7 +190,7 @@ def tree_of_warps_that_do_all(code):
     return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
 
 
-@wrong("tree_sum", says="Does one thread add up what all threads have left?")
+@wrong("tree_sum", says="requests a row to shared memory, where a tree makes about 50")
 def tree_added_up_by_thread_0(code):
     added = "    float sum = 0.0f;\n    for (int c = t; c < C; c += blockDim.x) sum += x[c];\n"
     added += "    partial[t] = sum;\n    __syncthreads();\n    if (t == 0) {\n        sum = 0.0f;\n"
@@ -462,22 +462,22 @@ def warp_with_both_down(code):
     return replaced(code, TOP, TOP.replace("xor", "down"), TOTAL, TOTAL.replace("xor", "down"))
 
 
-@wrong("warp_softmax", says="the sum over every second lane: the last gap is 1")
+@wrong("warp_softmax", says="the sum over every second lane")
 def warp_whose_sum_misses_the_last_gap(code):
     return replaced(code, f"{GAPS}{TOTAL}", f"{GAPS}{TOTAL}".replace("gap > 0", "gap > 1"))
 
 
-@wrong("warp_softmax", says="the maximum of every second lane: the last gap is 1")
+@wrong("warp_softmax", says="the maximum of every second lane")
 def warp_whose_maximum_misses_the_last_gap(code):
     return replaced(code, f"{GAPS}{TOP}", f"{GAPS}{TOP}".replace("gap > 0", "gap > 1"))
 
 
-@wrong("warp_softmax", says="the sum over every second lane: the last gap is 1")
+@wrong("warp_softmax", says="the sum over every second lane")
 def warp_that_misses_the_last_gap(code):
     return code.replace("gap > 0", "gap > 1")
 
 
-@wrong("warp_softmax", says="the sum over 16 of the 32 lanes: the first gap is 16")
+@wrong("warp_softmax", says="the sum over 16 of the 32 lanes, 0 to 15 or 16 to 31")
 def warp_of_16_lanes(code):
     return replaced(code, f"{GAPS}{TOTAL}", f"for (int gap = 8; gap > 0; gap /= 2) {TOTAL}")
 
@@ -487,14 +487,12 @@ def warp_without_a_broadcast(code):
     return replaced(code, TOTAL, TOTAL.replace("xor", "down"))
 
 
-@wrong("warp_softmax", says="the lane's own sum: the lanes have not been added up")
+@wrong("warp_softmax", says="the lane's own sum, not that of all lanes")
 def warp_that_does_not_add_up(code):
     return replaced(code, f"    {GAPS}{TOTAL}\n", "")
 
 
-@wrong(
-    "warp_softmax", says="divided by the total of the lanes' sums: combine the lanes' maxima first, because all must"
-)
+@wrong("warp_softmax", says="exp(x - the lane's maximum) divided by the total of the lanes' sums")
 def warp_with_a_maximum_for_each_lane(code):
     return replaced(code, f"    {GAPS}{TOP}\n", "")
 
@@ -661,7 +659,7 @@ def online_with_a_second_total(code):
     return replaced(code, "        " + RESCALED, "        float " + RESCALED)
 
 
-@wrong("online_softmax", says="rescaled after the new number was added: rescale, then add")
+@wrong("online_softmax", says="rescaled after the new number was added")
 def online_rescaled_too_late(code):
     return replaced(code, RESCALED, "total = (total + expf(x[c] - higher)) * expf(top - higher);")
 
@@ -691,7 +689,7 @@ def online_with_the_maximum_overwritten(code):
     return replaced(code, RESCALED, "top = higher; total = total * expf(top - higher) + expf(x[c] - higher);")
 
 
-@wrong("online_softmax", says="relative to each lane's own maximum: rescale, then add")
+@wrong("online_softmax", says="relative to each lane's own maximum")
 def online_lanes_not_rescaled(code):
     return replaced(code, MERGED, "total = warp_sum(total);")
 
@@ -824,7 +822,7 @@ def welford_without_a_broadcast(code):
     return code.replace("__shfl_sync(0xffffffff, seen.mean, 0)", "seen.mean")
 
 
-@wrong("welford_layernorm", says="rstd equals 1 / √eps: the squares stay 0")
+@wrong("welford_layernorm", says="rstd equals 1 / √eps: the squares are 0")
 def welford_without_the_gap(code):
     return replaced(code, SQUARES, "a.squares + b.squares")
 
@@ -939,7 +937,7 @@ def fused_with_one_square_of_the_number_itself(code):
     return replaced(code, "squares += (u.x - m) * (u.x - m)", "squares += u.x * u.x")
 
 
-@wrong("fused_layernorm", says="the squares of x1 around the mean of the sum: keep x1 + x2 for the second loop")
+@wrong("fused_layernorm", says="the squares of x1 around the mean of the sum")
 def fused_that_keeps_x1_alone(code):
     return replaced(code, "mine[i] = u;", "mine[i] = a4[i];")
 
@@ -999,7 +997,7 @@ def fused_that_waits_for_its_warp(code):
     return replaced(code, "    float m = total / C;", "    __syncwarp();\n    float m = total / C;")
 
 
-@wrong("fused_layernorm", says="The mean is known before the second loop: subtract it from each number, then square; ")
+@wrong("fused_layernorm", says="E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits; ")
 def fused_from_school(code):
     code = replaced(
         code,
@@ -1024,7 +1022,7 @@ def fused_with_the_squares_down(code):
     return replaced(code, "squares += __shfl_xor_sync", "squares += __shfl_down_sync")
 
 
-@wrong("fused_layernorm", says="do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`")
+@wrong("fused_layernorm", says="shared memory has room for 8 rows, one for each warp")
 def fused_with_one_place_for_all(code):
     return replaced(code, PLACE, "float4* mine = kept;")
 

@@ -79,7 +79,7 @@ def bias_in_steps_of_eight(code):
     return replaced(code, ROWS, ROWS.replace("n += warps", "n += 8"))
 
 
-@wrong("bias_backward", says="does a warp take N / warps of them, rounded down?")
+@wrong("bias_backward", says="the sums without the last N % warps rows")
 def bias_without_the_last_rows(code):
     return replaced(code, ROWS, ROWS.replace("n < N;", "n < N / warps * warps;"))
 
@@ -180,7 +180,7 @@ def bias_without_the_last_row(code):
     return replaced(code, "n < N;", "n < N - 1;")
 
 
-@wrong("bias_backward", says="the sums of warp 0 alone: add what the other warps have found")
+@wrong("bias_backward", says="the sums of warp 0 alone")
 def bias_without_the_other_warps(code):
     return replaced(code, OTHERS, "")
 
@@ -217,7 +217,7 @@ def bias_with_a_column_for_each_thread(code):
     return replaced(code, "c = blockIdx.x * 32 + lane", "c = blockIdx.x * blockDim.x + threadIdx.x")
 
 
-@wrong("bias_backward", says="is there an int where a float belongs?")
+@wrong("bias_backward", says="in every turn, as an int holds them")
 def bias_of_ints(code):
     return replaced(code, "float total = 0.0f;", "int total = 0;")
 
@@ -340,12 +340,12 @@ def dx_with_a_barrier(code):
     return replaced(code, "    if (row >= N) return;\n", "    __syncthreads();\n    if (row >= N) return;\n")
 
 
-@wrong("layernorm_dx", says="the first sum divided by 32 lanes: divide by C")
+@wrong("layernorm_dx", says="the first sum divided by 32, not by C")
 def dx_divided_by_the_lanes(code):
     return replaced(code, "warp_sum(dnorms) / C", "warp_sum(dnorms) / 32")
 
 
-@wrong("layernorm_dx", says="own sums, divided by C: add up those of all lanes")
+@wrong("layernorm_dx", says="own sums, divided by C")
 def dx_of_each_lanes_own_sums(code):
     return replaced(code, "warp_sum(dnorms)", "dnorms", "warp_sum(products)", "products")
 
@@ -452,7 +452,7 @@ def partials_of_all_rows(code):
     return replaced(code, "int n = blockIdx.x; n < N; n += gridDim.x", "int n = 0; n < N; n++")
 
 
-@wrong("layernorm_partials", says="the block's first row alone: go on in steps of gridDim.x.\n")
+@wrong("layernorm_partials", says="the block's first row alone.\n")
 def partials_of_one_row(code):
     loop = "for (int n = blockIdx.x; n < N; n += gridDim.x) {"
     return replaced(code, loop, "for (int n = blockIdx.x; n < N && n < gridDim.x; n += gridDim.x) {")
@@ -535,9 +535,7 @@ def partials_of_threads_that_do_all(code):
     return replaced(code, "int c = threadIdx.x; c < C; c += blockDim.x", "int c = 0; c < C; c++")
 
 
-@wrong(
-    "layernorm_partials", says="db goes on from one column of a thread to its next, 96 = blockDim.x further: set to 0"
-)
+@wrong("layernorm_partials", says="db goes on from one column of a thread to its next, 96 = blockDim.x further")
 def partials_with_one_db_for_all_columns(code):
     code = replaced(code, "float dw = 0.0f, db = 0.0f;", "float dw = 0.0f;")
     return replaced(code, "    for (int c = threadIdx.x;", "    float db = 0.0f;\n    for (int c = threadIdx.x;")
@@ -613,18 +611,18 @@ def embedding_without_the_order(code):
 
 @wrong(
     "embedding_backward",
-    says="the last row of each bucket alone: does the sum begin anew in every turn, or is it set with =?",
+    says="the last row of each bucket alone",
 )
 def embedding_of_the_last_row(code):
     return replaced(code, ADD_ROW, ADD_ROW.replace("+=", "="))
 
 
-@wrong("embedding_backward", says="its last place is starts[u + 1] - 1, so go on while k is below starts[u + 1].")
+@wrong("embedding_backward", says="its last place is starts[u + 1] - 1.")
 def embedding_that_ends_early(code):
     return replaced(code, "k < end;", "k < end - 1;")
 
 
-@wrong("embedding_backward", says="add up, and do not divide")
+@wrong("embedding_backward", says="the mean of each bucket")
 def embedding_of_means(code):
     return replaced(code, "+= total;", "+= total / (end - first);")
 
@@ -726,7 +724,7 @@ def squares_in_a_float(code):
     return replaced(code, "double total = 0.0;", "float total = 0.0f;")
 
 
-@wrong("partial_squares", says="the sum of the numbers: square them")
+@wrong("partial_squares", says="the sum of the numbers, not of their squares")
 def squares_not_squared(code):
     return replaced(code, ADD_SQUARE, "total += values[i];")
 
@@ -756,7 +754,7 @@ def squares_one_too_many(code):
     return replaced(code, "i < n;", "i <= n;")
 
 
-@wrong("partial_squares", says="from the block's first on: go on in steps of gridDim.x · blockDim.x")
+@wrong("partial_squares", says="from the block's first on")
 def squares_of_a_block_that_strides_alone(code):
     return replaced(code, "int threads = gridDim.x * blockDim.x;", "int threads = blockDim.x;")
 
@@ -850,13 +848,13 @@ def fused_db_with_w(code):
     return replaced(code, db, "", "            dnorms += d.x + d.y", f"            {db}            dnorms += d.x + d.y")
 
 
-@wrong("fused_layernorm_backward", says="the last row of each warp alone: are its sums set to 0 once")
+@wrong("fused_layernorm_backward", says="the last row of each warp alone")
 def fused_sums_of_the_last_row(code):
     head = "for (int row = blockIdx.x * 8 + warp; row < N; row += gridDim.x * 8) {\n"
     return replaced(code, head, head + "        for (int k = 0; k < 8; k++) dw[k] = db[k] = make_float4(0, 0, 0, 0);\n")
 
 
-@wrong("fused_layernorm_backward", says="and does each row add to them, with +=?")
+@wrong("fused_layernorm_backward", says="the last row of each warp alone")
 def fused_sums_that_are_assigned(code):
     return re.sub(r"(d[wb]\[k\]\.[xyzw]) \+=", r"\1 =", code)
 
@@ -902,7 +900,7 @@ def fused_that_begins_at_neighbouring_rows(code):
     return replaced(code, "row = blockIdx.x * 8 + warp;", "row = blockIdx.x + warp;")
 
 
-@wrong("fused_layernorm_backward", says="with each lane's own second sum, of dnorm · norm: add up those of all lanes")
+@wrong("fused_layernorm_backward", says="with each lane's own second sum, of dnorm · norm")
 def fused_products_not_added_up(code):
     return replaced(code, "            products += __shfl_xor_sync(0xffffffff, products, gap);\n", "")
 
@@ -947,7 +945,7 @@ def fused_means_of_one_of_four(code):
     )
 
 
-@wrong("fused_layernorm_backward", says="divided by C / 4 quads: divide by C")
+@wrong("fused_layernorm_backward", says="divided by C / 4, not by C")
 def fused_means_of_quads(code):
     return replaced(code, "a = dnorms / C, b = products / C", "a = dnorms / quads, b = products / quads")
 
@@ -993,7 +991,7 @@ def fused_whose_warps_return(code):
     return replaced(code, rows, "    if (blockIdx.x * 8 + warp >= N) return;\n" + rows)
 
 
-@wrong("fused_layernorm_backward", says="does a block without a row return, in line 10? With N = 3, blocks 1 to 4")
+@wrong("fused_layernorm_backward", says="line 10 lets whole blocks return. With N = 3 rows, blocks 1 to 4")
 def fused_whose_blocks_return(code):  # all warps of a block that has rows stay
     rows = "    for (int row = blockIdx.x * 8 + warp; row < N;"
     return replaced(code, rows, "    if ((int)blockIdx.x * 8 >= N) return;\n" + rows)
@@ -1106,7 +1104,7 @@ def bias_of_all_rows_from_every_warp(code):
     return replaced(code, "for (int n = warp; n < N; n += warps)", "for (int n = 0; n < N; n++)")
 
 
-@wrong("bias_backward", says="the sums of rows warp, warp + blockDim.x, …: go on in steps of `warps`")
+@wrong("bias_backward", says="the sums of rows warp, warp + blockDim.x, …")
 def bias_of_the_first_rows(code):
     return replaced(code, "for (int n = warp; n < N; n += warps)", "for (int n = warp; n < N; n += blockDim.x)")
 
@@ -1153,7 +1151,7 @@ def embeddings_of_the_token_at_place_u(code):
     return replaced(code, "int token = tokens[order[first]];", "int token = tokens[order[blockIdx.x]];")
 
 
-@wrong("embedding_backward", says="once for each of its positions: take row order[k]")
+@wrong("embedding_backward", says="once for each of its positions")
 def embeddings_of_the_first_position_again(code):
     return replaced(code, "dout[(size_t)order[k] * C + c]", "dout[(size_t)order[first] * C + c]")
 
@@ -1168,7 +1166,7 @@ def squares_of_lane_0(code):
     return replaced(code, "for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(0xffffffff, total, gap);", "")
 
 
-@wrong("partial_squares", says="from the block's first on: go on in steps")
+@wrong("partial_squares", says="from the block's first on")
 def squares_in_steps_of_a_block(code):
     return replaced(code, "i += threads)", "i += blockDim.x)")
 

@@ -114,7 +114,7 @@ def tiles_without_an_edge_of_b(code):
     return replaced(code, "n0 + row < N && k < K", "k < K")
 
 
-@wrong("tiled_matmul", says="what the slice before has left behind the end of K: put zeros there")
+@wrong("tiled_matmul", says="what the slice before has left behind the end of K")
 def tiles_that_keep_what_is_there(code):
     code = replaced(code, A_COPY, "if (m0 + row < M && k < K) as[row][column] = a[(size_t)(m0 + row) * K + k];")
     code = replaced(code, B_COPY, "if (n0 + row < N && k < K) bs[row][column] = b[(size_t)(n0 + row) * K + k];")
@@ -133,9 +133,7 @@ def tiles_of_whole_slices(code):
     return replaced(code, "k0 < K; k0 += 16", "k0 + 16 <= K; k0 += 16")
 
 
-@wrong(
-    "tiled_matmul", says="the first slice of 16 k again and again: is k0 missing in an index, or is a slice filled once"
-)
+@wrong("tiled_matmul", says="the first slice of 16 k again and again")
 def tiles_without_k0(code):
     return replaced(code, "int k = k0 + column;", "int k = column;")
 
@@ -151,12 +149,12 @@ def tiles_multiplied_by_rows(code):
     return replaced(code, "bs[column][i]", "bs[row][i]")
 
 
-@wrong("tiled_matmul", says="each tile of 16 x 16 turned: a row of as belongs to this thread's row")
+@wrong("tiled_matmul", says="each tile of 16 x 16 turned")
 def tiles_with_rows_and_columns_exchanged(code):
     return replaced(code, "as[row][i] * bs[column][i]", "as[column][i] * bs[row][i]")
 
 
-@wrong("tiled_matmul", says="the first slice of b in all of them: is k0 missing where b is read?")
+@wrong("tiled_matmul", says="the first slice of b in all of them")
 def tiles_of_b_without_k0(code):
     return replaced(code, "b[(size_t)(n0 + row) * K + k]", "b[(size_t)(n0 + row) * K + column]")
 
@@ -185,7 +183,7 @@ def tiles_of_b_as_in_the_textbook(code):
     return replaced(code, "bs[column][i]", "bs[i][column]")
 
 
-@wrong("tiled_matmul", says="the sum over the last slice alone: is it declared, or set to 0, inside of the loop")
+@wrong("tiled_matmul", says="the sum over the last slice alone")
 def tiles_that_forget(code):
     return replaced(code, SUM, f"total = 0.0f;\n        {SUM}")
 
@@ -443,7 +441,7 @@ def square_without_registers(code):
     return replaced(code, MULTIPLY, "totals[i][j] += as[k][row + i] * bs[k][column + j];")
 
 
-@wrong("register_tile", says="the product with as read at this thread's column: in as[k][…], take the row")
+@wrong("register_tile", says="the product with as read at this thread's column, not its row")
 def square_on_the_diagonal(code):
     return replaced(code, "as[k][row + i]", "as[k][column + i]")
 
@@ -471,7 +469,7 @@ def square_that_is_too_large(code):
     return code
 
 
-@wrong("register_tile", says="each thread's square of 4 x 4 turned: are i and j exchanged?")
+@wrong("register_tile", says="each thread's square of 4 x 4 turned")
 def square_with_i_and_j_exchanged(code):
     return replaced(code, MULTIPLY, "totals[j][i] += x[i] * y[j];")
 
@@ -501,7 +499,7 @@ def square_with_columns_of_a_warp(code):
     return replaced(code, PLACE, "int m = m0 + row + i, n = n0 + threadIdx.x % 16 + j * 16;")
 
 
-@wrong("register_tile", says="and side by side where they are written: multiply as[k][row + i] with bs[k][column + j].")
+@wrong("register_tile", says="and side by side where they are written.")
 def square_that_multiplies_apart(code):
     return replaced(code, "as[k][row + i]", "as[k][row / 4 + 8 * i]", "bs[k][column + i]", "bs[k][column / 4 + 8 * i]")
 
@@ -623,7 +621,7 @@ def three_buffers(code):
     )
 
 
-@wrong("double_buffer", says="the later slices of b read as if b were (N, K): is runs right in each call of ask?")
+@wrong("double_buffer", says="the later slices of b read as if b were (N, K)")
 def buffers_with_b_read_the_other_way_in_the_loop(code):
     return replaced(code, "b, n0, k0 + 8, N, K, false", "b, n0, k0 + 8, N, K, true")
 
@@ -633,7 +631,7 @@ def double_buffer_in_which_nobody_waits_for_others(code):
     return replaced(code, "        __syncthreads();  // this slice", "        // this slice")
 
 
-@wrong("double_buffer", says="the product of slices that begin at k = 0, 1, 9, …: the next one begins at k0 + 8")
+@wrong("double_buffer", says="the product of slices that begin at k = 0, 1, 9, …")
 def buffers_one_k_further(code):
     return code.replace("k0 + 8", "k0 + 1")
 
@@ -648,7 +646,7 @@ def buffers_of_b_that_begin_at_the_blocks_row(code):
     return code.replace("b, n0,", "b, m0,")
 
 
-@wrong("double_buffer", says="the sum without the last slice: where is that multiplied?")
+@wrong("double_buffer", says="the sum without the last slice")
 def buffers_whose_last_slice_is_only_asked_for(code):
     return replaced(code, "for (int k0 = 0, now = 0; k0 < K;", "for (int k0 = 0, now = 0; k0 + 8 < K;")
 
@@ -737,7 +735,7 @@ def buffers_that_multiply_before_they_ask(code):
     return replaced(code, NEXT + USE, USE + NEXT)
 
 
-@wrong("double_buffer", says="all slices of b read as if b were (N, K): is runs right in each call of ask?")
+@wrong("double_buffer", says="all slices of b read as if b were (N, K)")
 def buffers_of_b_that_lies_otherwise(code):
     return code.replace("N, K, false", "N, K, true")
 
@@ -752,22 +750,22 @@ def buffers_without_a_next_slice(code):
     return replaced(code, "m0, k0 + 8,", "m0, 0,", "n0, k0 + 8,", "n0, 0,")
 
 
-@wrong("double_buffer", says="the product without the second slice: the next one begins at k0 + 8")
+@wrong("double_buffer", says="the product without the second slice")
 def buffers_one_slice_too_far(code):
     return replaced(code, "m0, k0 + 8,", "m0, k0 + 16,", "n0, k0 + 8,", "n0, k0 + 16,")
 
 
-@wrong("double_buffer", says="slices that begin at k = 0, 0, 8, …: the next one begins at k0 + 8")
+@wrong("double_buffer", says="slices that begin at k = 0, 0, 8, …")
 def buffers_that_ask_for_the_same_slice(code):
     return replaced(code, "m0, k0 + 8,", "m0, k0,", "n0, k0 + 8,", "n0, k0,")
 
 
-@wrong("double_buffer", says="all slices of a read as if a were (K, M): is runs right in each call of ask?")
+@wrong("double_buffer", says="all slices of a read as if a were (K, M)")
 def buffers_of_a_that_lies_otherwise(code):
     return code.replace("M, K, true", "M, K, false")
 
 
-@wrong("double_buffer", says="the first slice of 8 k again and again: ask for k0 + 8, into the buffer whose turn it is")
+@wrong("double_buffer", says="the first slice of 8 k again and again")
 def buffers_that_are_not_exchanged(code):
     return replaced(code, ", now = 1 - now", "")
 
@@ -847,7 +845,7 @@ def tuner_that_tries_everything(M, N, K, tiles, measure):
     return min(((tile, parts) for tile in tiles for parts in range(1, 17)), key=lambda way: measure(*way))
 
 
-@wrong("autotune", says="of which it measured no other parts: which tiles does it go on with?")
+@wrong("autotune", says="of which it measured no other parts.")
 def tuner_that_takes_the_slowest(M, N, K, tiles, measure):
     promising = sorted(tiles, key=lambda tile: -measure(tile, 1))[20:28]
     return min(((tile, parts) for tile in promising for parts in range(1, 17)), key=lambda way: measure(*way))
@@ -928,19 +926,19 @@ def tiles_with_m0_for_both(code):
 
 @wrong(
     "tiled_matmul",
-    says="the sum over the last slice alone: is it declared, or set to 0, inside of the loop, and so begins",
+    says="the sum over the last slice alone",
 )
 def tiles_with_a_sum_for_each(code):
     code = replaced(code, "    float total = 0.0f;\n", "", f"    {STORE}\n", "")
     return replaced(code, SUM, f"float total = 0;\n        {SUM}\n        {STORE}")
 
 
-@wrong("register_tile", says="the right numbers of whole squares of 4 x 4 alone: at the edges, ask of each number")
+@wrong("register_tile", says="the right numbers of whole squares of 4 x 4 alone")
 def only_whole_squares(code):
     return replaced(code, "if (m < M && n < N) result", "if (m0 + row + 3 < M && n0 + column + 3 < N) result")
 
 
-@wrong("register_tile", says="the totals so far added after every slice: add to result once, behind the loop over k0")
+@wrong("register_tile", says="the totals so far added after every slice")
 def adds_after_every_slice(code):
     end = code.index("    for (int i = 0; i < 4; i++) {\n        for (int j = 0; j < 4; j++) {\n            int m")
     written = code[end : code.rindex("}")]
@@ -989,7 +987,7 @@ def tiles_wrapped_around_K(code):
     return replaced(code, "int k = k0 + column;", "int k = (k0 + column) % K;")
 
 
-@wrong("tiled_matmul", says="is m0 missing where a is read?")
+@wrong("tiled_matmul", says="the product with the first rows of a in every tile")
 def tiles_without_m0(code):
     return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)row * K + k]")
 
@@ -999,7 +997,7 @@ def tiles_of_a_turned(code):
     return replaced(code, "as[row][i] * bs", "as[i][row] * bs")
 
 
-@wrong("tiled_matmul", says="is k0 missing where a is read?")
+@wrong("tiled_matmul", says="the product with the first slice of a in all of them")
 def tiles_with_the_first_slice_of_a(code):
     return replaced(code, "a[(size_t)(m0 + row) * K + k]", "a[(size_t)(m0 + row) * K + column]")
 
@@ -1046,7 +1044,7 @@ def turned_by_tiles_alone(code):
 # --------------------------------------------------------------------------------- what other launches or calls show
 
 
-@wrong("autotune", says="These are only 268 different ways, and 378 times one of them again: keep what you measure")
+@wrong("autotune", says="These are only 268 different ways, and 378 times one of them again.")
 def tuner_that_measures_the_best_again(M, N, K, tiles, measure):
     best = None
     for tile in tiles:
@@ -1060,7 +1058,7 @@ def tuner_that_measures_the_best_again(M, N, K, tiles, measure):
     return best
 
 
-@wrong("double_buffer", says="for this buffer comes before the turn in which it is read first: find that turn, and its")
+@wrong("double_buffer", says="`ask` fills a whole tile, behind the end of K with zeros, if all 256 threads call it")
 def double_buffer_that_multiplies_before_it_asks(code):
     return holes(
         code,

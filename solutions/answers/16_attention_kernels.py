@@ -100,12 +100,12 @@ def softmax_with_a_finite_mask(code):
     )
 
 
-@wrong("masked_softmax", says="stats equals the logarithm of the sum of exp(score - top): add top")
+@wrong("masked_softmax", says="stats equals the logarithm of the sum of exp(score - top)")
 def softmax_whose_stats_lack_the_top(code):
     return replaced(code, STATS, "if (lane == 0) stats[row] = logf(total);")
 
 
-@wrong("masked_softmax", says="take the logarithm of the sum")
+@wrong("masked_softmax", says="the sum of exp(score")
 def softmax_whose_stats_are_a_sum(code):
     return replaced(code, "top + logf(total)", "top + total")
 
@@ -246,7 +246,7 @@ def merged_by_every_lane(code):
     return replaced(code, "for (int c = lane; c < hs; c += 32) {", "for (int c = 0; c < hs; c++) {")
 
 
-@wrong("merge_parts", says="exp(score - highest): add highest, to have that of the scores")
+@wrong("merge_parts", says="the logarithm of the sum of exp(score - highest)")
 def merged_without_the_highest_in_stats(code):
     return replaced(code, "stats[row] = highest + logf(whole)", "stats[row] = logf(whole)")
 
@@ -343,7 +343,7 @@ def flash_that_forgets_the_tile(code):
     return replaced(code, "k0 + lane <= t ?", "lane <= t ?")
 
 
-@wrong("flash_forward", says="leaks where all scores of a query are lower: take -3.4e38 in each tile")
+@wrong("flash_forward", says="leaks where all scores of a query are lower in each tile")
 def flash_with_a_finite_mask(code):
     return replaced(code, MASK, MASK.replace("-3.4e38f", "-10000.0f"))
 
@@ -358,7 +358,7 @@ def flash_whose_total_never_shrinks(code):
     return replaced(code, "total = total * old + p;", "total += p;")
 
 
-@wrong("flash_forward", says="a larger score: multiply by exp(top before the tile - top after it)")
+@wrong("flash_forward", says="a larger score")
 def flash_that_moves_top_too_early(code):
     early = "top = fmaxf(top, warp_max(score));\n        "
     return replaced(code, STEP, early + STEP.replace("fmaxf(top, warp_max(score))", "top"))
@@ -375,7 +375,7 @@ def flash_with_the_maximum_of_each_lane(code):
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)
 
 
-@wrong("flash_forward", says="the result of the last tile alone: does top stay as it began")
+@wrong("flash_forward", says="the result of the last tile alone")
 def flash_that_keeps_the_old_top(code):
     return replaced(code, "        top = higher;\n", "")
 
@@ -477,7 +477,7 @@ def dq_without_the_inner_scale(code):
     return replaced(code, "warp_sum(query * key) * scale - stats[row]", "warp_sum(query * key) - stats[row]")
 
 
-@wrong("attention_dq", says="exp(score), not divided: subtract stats in the exponent")
+@wrong("attention_dq", says="exp(score), not divided by the sum")
 def dq_without_stats(code):
     return replaced(code, " * scale - stats[row]", " * scale")
 
@@ -489,7 +489,7 @@ def dq_scaled_twice(code):
     )
 
 
-@wrong("attention_dq", says="is a warp's place that of `row`, not of `t`? dq and delta begin at head 0")
+@wrong("attention_dq", says="a row of dq and its number of delta belong to one warp")
 def dq_of_head_0(code):
     return replaced(code, "dq[row * HS + lane] = sum;", "dq[t * HS + lane] = sum;")
 
@@ -514,12 +514,12 @@ def dq_with_values_for_keys(code):
     return replaced(code, "scale * key;", "scale * value;")
 
 
-@wrong("attention_dq", says="brings alone: does the loop begin at key 0, and does each turn add to a sum")
+@wrong("attention_dq", says="what key t, the last one, brings alone")
 def dq_of_the_last_key(code):
     return replaced(code, GROWS, GROWS.replace("+=", "="))
 
 
-@wrong("attention_dq", says="add up over the lanes with warp_sum")
+@wrong("attention_dq", says="dout times out of channel 0 alone, which lane 0 has")
 def dq_with_a_d_for_each_lane(code):
     return replaced(code, "float D = warp_sum(d * out[row * HS + lane]);", "float D = d * out[row * HS + lane];")
 
@@ -601,12 +601,12 @@ def dkdv_with_ds_for_p(code):
     return replaced(code, "dvalue += p * d;", "dvalue += ds * d;")
 
 
-@wrong("attention_dkdv", says="multiply first, then add up over the lanes")
+@wrong("attention_dkdv", says="dp is the sum of dout · v over the lanes")
 def dkdv_with_a_sum_of_dout(code):
     return replaced(code, "warp_sum(d * value)", "warp_sum(d) * value")
 
 
-@wrong("attention_dkdv", says="is a warp's place that of `row`, not of `i`? dk and dv begin at head 0")
+@wrong("attention_dkdv", says="a row of dk and of dv belongs to one warp")
 def dkdv_of_head_0(code):
     return replaced(code, "dv[row * HS + lane] = dvalue;", "dv[i * HS + lane] = dvalue;")
 
@@ -626,7 +626,7 @@ def dkdv_with_the_query_of_the_key(code):
     return replaced(code, "q[t * HS + lane]", "q[i * HS + lane]")
 
 
-@wrong("attention_dkdv", says="are dk and dv exchanged?")
+@wrong("attention_dkdv", says="dv equals what dk should be")
 def dkdv_exchanged(code):
     return replaced(
         code,
@@ -637,17 +637,17 @@ def dkdv_exchanged(code):
     )
 
 
-@wrong("attention_dkdv", says="brings alone: does the loop begin at query i, and does each turn add to a sum")
+@wrong("attention_dkdv", says="what query T - 1, the last one, brings alone")
 def dkdv_of_the_last_query(code):
     return replaced(code, "dvalue += p * d;", "dvalue = p * d;")
 
 
-@wrong("attention_dkdv", says="dk equals the result with 32 · D: is D subtracted inside of warp_sum, once in each lane")
+@wrong("attention_dkdv", says="dk equals the result with 32 · D")
 def dkdv_with_d_in_every_lane(code):
     return replaced(code, "(warp_sum(d * value) - delta[t])", "warp_sum(d * value - delta[t])")
 
 
-@wrong("attention_dq", says="dq equals the result with 32 · D: is D subtracted inside of warp_sum, once in each lane")
+@wrong("attention_dq", says="dq equals the result with 32 · D")
 def dq_with_d_in_every_lane(code):
     code = replaced(code, "float dp = warp_sum(d * value);", "float dp = warp_sum(d * value - D);")
     return replaced(code, "(dp - D)", "dp")
@@ -823,7 +823,7 @@ def queries_times_themselves(code):
     return replaced(code, GROWS, GROWS.replace("key", "query"))
 
 
-@wrong("fewest_requests", says="a t that forgets the block: add `first`")
+@wrong("fewest_requests", says="the keys 0 to t - first, `first` being the first query of their block")
 def requests_with_a_mask_of_the_block(code):
     return replaced(code, ONE, ONE.replace("row", "(int)threadIdx.x && k0 + i < T"))
 
@@ -856,13 +856,13 @@ def softmax_with_row_modulo_heads(code):
     return replaced(code, SEEN, "int n = min(row % heads + 1, T);")
 
 
-@wrong("masked_softmax", says="with powers of 2: take expf, not exp2f")
+@wrong("masked_softmax", says="with powers of 2, not of e")
 def softmax_with_powers_of_two(code):
     code = replaced(code, ADDED, ADDED.replace("expf", "exp2f"))
     return replaced(code, WRITTEN, WRITTEN.replace("expf", "exp2f"))
 
 
-@wrong("masked_softmax", says="the logarithm of the sum to base 2: take logf")
+@wrong("masked_softmax", says="the logarithm of the sum to base 2")
 def softmax_whose_stats_are_to_base_two(code):
     return replaced(code, STATS, "if (lane == 0) stats[row] = top + log2f(total);")
 
@@ -874,7 +874,7 @@ def softmax_with_stats_of_a_lane(code):
     )
 
 
-@wrong("masked_softmax", says="not divided: divide by their sum")
+@wrong("masked_softmax", says="exp(score - top), not divided by their sum")
 def softmax_that_is_not_divided(code):
     return replaced(code, "expf(scores[i] - top) / total", "expf(scores[i] - top)")
 
@@ -913,7 +913,7 @@ def merged_with_totals_as_they_are_in_stats(code):
     return replaced(code, WHOLE, "plain += total[s], " + WHOLE)
 
 
-@wrong("merge_parts", says="with a part of a lower top added as it comes, once a higher one has been met: multiply")
+@wrong("merge_parts", says="with a part of a lower top added as it comes, once a higher one has been met")
 def merged_with_later_parts_as_they_come(code):
     return holes(
         code,
@@ -1061,12 +1061,12 @@ def requests_that_see_one_key_more(code):
     return replaced(code, "k0 + i <= row", "k0 + i <= row + 1 && k0 + i < T")
 
 
-@wrong("fewest_requests", says="add top, to have that of the scores")
+@wrong("fewest_requests", says="the logarithm of the sum of exp(score - top)")
 def requests_without_the_top_in_stats(code):
     return replaced(code, "top + logf(total)", "logf(total)")
 
 
-@wrong("flash_forward", says="a largest score of each lane's own, where later keys count nothing: subtract the largest")
+@wrong("flash_forward", says="a largest score of each lane's own, where later keys count nothing")
 def flash_with_the_maximum_of_each_lane_and_silent_keys(code):
     code = replaced(code, "warp_max(score)", "score")
     return replaced(code, "p = expf(score - higher);", "p = score > -3e38f ? expf(score - higher) : 0.0f;")
@@ -1123,7 +1123,7 @@ def flash_with_the_maximum_of_each_tile(code):
     return replaced(code, "fmaxf(top, warp_max(score))", "warp_max(score)")
 
 
-@wrong("flash_forward", says="Are later keys left out of the largest score, and of every exp?")
+@wrong("flash_forward", says="Later keys count neither in the largest score nor in a sum.")
 def flash_that_masks_after_the_maximum(code):
     code = replaced(
         code, "score = k0 + lane <= t ? score * rsqrtf((float)HS) : -3.4e38f;", "score *= rsqrtf((float)HS);"
@@ -1153,7 +1153,7 @@ def flash_whose_queries_alone_meet(code):
     return holes(code, tile.replace(BEFORE, "").rstrip(), f"        if (t < T) {{\n{turn.rstrip()}\n{meet}")
 
 
-@wrong("fewest_requests", says="stats equals top · log2(e) plus the logarithm of the sum: multiply the first by log(2)")
+@wrong("fewest_requests", says="stats equals top · log2(e) plus the logarithm of the sum")
 def requests_with_powers_of_2_and_a_natural_logarithm(code):
     code = replaced(code, "scale = rsqrtf((float)HS)", "scale = rsqrtf((float)HS) * 1.4426950408889634f")
     return replaced(code, "old = expf(top - higher), p = expf(", "old = exp2f(top - higher), p = exp2f(")
@@ -1177,7 +1177,7 @@ def merge_in_one_loop_for_total_and_highest(code):
     )
 
 
-@wrong("merge_parts", says="as if each lane looked at one part: has every lane the highest top of all of them?")
+@wrong("merge_parts", says="are finite, and there are")
 def merged_by_the_highest_of_each_lane(code):
     return replaced(code, HIGHEST, HIGHEST.replace("s = 0", "s = lane").replace("s++", "s += 32"))
 

@@ -148,7 +148,7 @@ extern "C" __global__ void copy(float* out, const float* x, int each)
 """
 
 
-@pytest.mark.parametrize("each, says", [(32, None), (1, "One lane at a time"), (2, "All lanes of a warp")])
+@pytest.mark.parametrize("each, says", [(32, None), (1, "for 1.0 numbers"), (2, "for 24 lanes and gets 1.0 sectors")])
 def test_lanes_that_do_not_share_the_work(each, says):
     x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     report = inspect(RawKernel(COPY, "copy"), (1,), (32,), (out, x, np.int32(each)))

@@ -7,7 +7,7 @@ from llmc.course.lessons.attention_kernels.places import EMPTY_PART, NO_NUMBER, 
 from llmc.course.lessons.attention_kernels.references import LOW
 
 SEEN = f"the keys that a query sees have a score of 0, and later ones {FAR:.0f}"
-LEFT_OUT = "Are later keys left out of the largest score, and of every exp?"
+LEFT_OUT = "Later keys count neither in the largest score nor in a sum."
 
 
 def softmax(name, got):
@@ -90,8 +90,7 @@ def _without_a_key(name, out, queries) -> str:
         return ""
     return (
         f"Even if all scores are 0, {name} is not finite for just those queries whose block goes on to a tile in which "
-        f"they see no key, the first of them query {int(np.argmax(without))}. There the scores of the tile are all "
-        "-3.4e38: is higher still top, so that exp(top - higher) is 1, or is it the largest of this tile alone?"
+        f"they see no key, the first of them query {int(np.argmax(without))}."
     )
 
 
@@ -104,10 +103,7 @@ def _of_lanes(got) -> str:
     looks = np.arange(got.shape[1]) % 32 < top.shape[1]  # (hs,)
     if (top <= LOW).any() or not np.array_equal(np.isfinite(got).all(axis=0), looks):
         return ""
-    return (
-        f"Just the channels of lanes 0 to {top.shape[1] - 1} are finite, as if each lane looked at one part: has every "
-        "lane the highest top of all of them?"
-    )
+    return f"Just the channels of lanes 0 to {top.shape[1] - 1} are finite, and there are {top.shape[1]} parts."
 
 
 def _of_parts(name) -> str:
@@ -126,13 +122,7 @@ def _of_parts(name) -> str:
     if not finite(*ordinary):
         return ""
     if finite(top, ordinary[1]):
-        return (
-            f"{name} is finite as soon as the part without keys has a total of 1, not of 0: is something divided by "
-            "the total of a single part? 0 / 0 is NaN, and NaN times a share of 0 is NaN."
-        )
+        return f"{name} is finite as soon as the part without keys has a total of 1, not of 0."
     if finite(ordinary[0], total):
-        return (
-            f"{name} is finite as soon as the part without keys has a top of 0, not of -3.4e38: is exp(highest - top) "
-            "taken, which is infinite there, in place of exp(top - highest), which is 0?"
-        )
+        return f"{name} is finite as soon as the part without keys has a top of 0, not of -3.4e38."
     return ""

@@ -47,37 +47,28 @@ def known(q, k, v, queries=8) -> dict:
         "the result of queries that see what the first one of their block sees: query t sees the keys 0 to t": seeing(
             i <= first
         ),
-        "the result of a t that forgets the block: add `first`": seeing(i <= t - first),
+        "the result of queries that see the keys 0 to t - first, `first` being the first query of their block": seeing(
+            i <= t - first
+        ),
         "the result with a mask that forgets the tile: lane `lane` has key k0 + lane": seeing(i % 32 <= t),
-        "the result with a score of 0 for each later key of a tile: give it -3.4e38": lambda: tiles.out(mask=0.0),
+        "the result with a score of 0 for each later key of a tile": lambda: tiles.out(mask=0.0),
         "the result with dot products divided by √T: the scale is 1/√hs": scaled(np.sqrt(hs / T)),
-        "the result with a scale that is applied once more in each tile: multiply by it once": scaled(
-            hs ** (-tile / 2.0)
-        ),
+        "the result with a scale that is applied once more in each tile": scaled(hs ** (-tile / 2.0)),
         f"the result {TWOS}": scaled(np.log(2)),
-        "the result with a sum that shrinks once for each key of a tile: multiply it by exp(top - higher) once, before "
-        "the loop over the keys": lambda: tiles.out(per=32),
-        "the result with a total that shrinks twice in each tile: multiply it by exp(top - higher) once": lambda: (
-            tiles.out(total_keeps=np.square)
-        ),
-        "the result with a sum of values that shrinks twice in each tile: multiply it by exp(top - higher) once": (
-            lambda: tiles.out(sum_keeps=np.square)
-        ),
-        "the result of the last tile alone: does top stay as it began, or do sum and total begin anew?": lambda: (
-            tiles.out(sum_keeps=np.zeros_like, total_keeps=np.zeros_like)
-        ),
+        "the result with a sum that shrinks once for each key of a tile": lambda: tiles.out(per=32),
+        "the result with a total that shrinks twice in each tile": lambda: tiles.out(total_keeps=np.square),
+        "the result with a sum of values that shrinks twice in each tile": (lambda: tiles.out(sum_keeps=np.square)),
+        "the result of the last tile alone": lambda: tiles.out(sum_keeps=np.zeros_like, total_keeps=np.zeros_like),
         f"the result with the total of the last tile alone: {kept}": lambda: tiles.out(total_keeps=np.zeros_like),
         f"the result with the sum of values of the last tile alone: {kept}": lambda: tiles.out(sum_keeps=np.zeros_like),
-        "1/32 of the result: total is added up over the lanes at the end, so each lane counts its own key alone": (
-            lambda: tiles.out() / 32
-        ),
-        "the result of the first 32 keys: the loop goes on, tile after tile": seeing((i <= t) & (i < 32)),
+        "1/32 of the result": (lambda: tiles.out() / 32),
+        "the result of the first 32 keys alone": seeing((i <= t) & (i < 32)),
         **_tiles_gone_wrong(tiles),
     }
     plain = {
-        "the result without the scale: divide the dot products by √hs": scaled(np.sqrt(hs)),
+        "the result without the scale": scaled(np.sqrt(hs)),
         "the result with dot products divided by hs: the scale is 1/√hs": scaled(1 / np.sqrt(hs)),
-        "the result with dot products multiplied by √hs: divide": scaled(hs),
+        "the result with dot products multiplied by √hs: the scale is 1/√hs": scaled(hs),
     }
     found = {words: (make, FLASH) for words, make in of_tiles.items()}
     found |= {words: (make, NAIVE) for words, make in plain.items()}
@@ -115,17 +106,13 @@ def _tiles_gone_wrong(tiles) -> dict:
     in_score = "in the score, the lane belongs to a key and c to a channel"
     row = "row `row` of a tile is key k0 + row"
     return {
-        f"the result with values[lane * 33 + i]: {in_sum}": with_values(tiles.turned(V)),
-        f"the result with keys[c * 33 + lane]: {in_score}": with_keys(tiles.turned(K)),
-        f"the result with keys[c * 33 + lane] and values[lane * 33 + i]: {in_score}; {in_sum}": lambda: tiles.out(
+        f"the result with each tile of values turned: {in_sum}": with_values(tiles.turned(V)),
+        f"the result with each tile of keys turned: {in_score}": with_keys(tiles.turned(K)),
+        f"the result with each tile of keys and of values turned: {in_score}; {in_sum}": lambda: tiles.out(
             tiles.scores_of(tiles.turned(K)), tiles.turned(V)
         ),
-        "the result with each lane's own p: key i's is in lane i, `__shfl_sync(0xffffffff, p, i)`": (
-            without_shuffle_of_p
-        ),
-        "the result with each lane's own channel of q: channel c is in lane c, `__shfl_sync(0xffffffff, mine, c)`": (
-            without_shuffle_of_q
-        ),
+        "the result with each lane's own p: key i's is in lane i": (without_shuffle_of_p),
+        "the result with each lane's own channel of q: channel c is in lane c": (without_shuffle_of_q),
         f"the result with the keys of tile 0 in every tile: {row}": with_keys(tiles.first_in_all(K)),
         f"the result with the values of tile 0 in every tile: {row}": with_values(tiles.first_in_all(V)),
         f"the result with tile 0 in every tile: {row}": lambda: tiles.out(
@@ -136,20 +123,16 @@ def _tiles_gone_wrong(tiles) -> dict:
         "the result with keys and values exchanged: the scores are q · k, and their shares belong to the values": (
             lambda: tiles.out(tiles.scores_of(V), K)
         ),
-        "the result with a largest score of each lane's own: subtract the largest score of the warp": lambda: tiles.out(
-            own=True
+        "the result with a largest score of each lane's own": lambda: tiles.out(own=True),
+        "the result with a largest score of each lane's own, where later keys count nothing": lambda: tiles.out(
+            own=True, silent=True
         ),
-        "the result with a largest score of each lane's own, where later keys count nothing: subtract the largest "
-        "score of the warp": lambda: tiles.out(own=True, silent=True),
     }
 
 
 def _not_corrected(tiles, v) -> dict:
     """Online softmax in which sums do not shrink when the maximum grows; a step has 32 keys, or one."""
-    words = (
-        "the result with a {0} that does not shrink when a {1} brings a larger score: multiply by exp(top before the "
-        "{1} - top after it)"
-    )
+    words = "the result with a {} that does not shrink when a {} brings a larger score"
     scores, of_sum = tiles.scores[..., : tiles.T], {"sum_keeps": np.ones_like}
     of_total, one = {"total_keeps": np.ones_like}, {"sum_shrinks": False}
     return {

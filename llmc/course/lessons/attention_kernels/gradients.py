@@ -9,8 +9,6 @@ from llmc.course.lessons.attention_kernels.mistakes import FEWER, NO_MASK, trian
 from llmc.course.lessons.attention_kernels.places import DELTA, DERIVED, OWNERS
 from llmc.course.lessons.attention_kernels.references import probabilities
 
-ANEW = "does each turn add to a sum that is begun before it?"
-
 
 class Backward:
     """The tables of a backward pass, (heads, T, T) each, row = query; stats, delta (heads, T)."""
@@ -78,12 +76,10 @@ def _tables(b) -> dict:
         f"the result with a D of the keys before i: {product}, and D a sum over all keys, dout · out": with_ds(
             lambda: p * (b.dp - each.cumsum(axis=-1) + each)
         ),
-        f"the result with {hs} · D: is D subtracted inside of warp_sum, once in each lane? {product}": with_ds(
-            lambda: p * (b.dp - hs * D)
-        ),
+        f"the result with {hs} · D: {product}": with_ds(lambda: p * (b.dp - hs * D)),
         f"the result with D times the scale: {product} · scale": with_ds(lambda: p * (b.dp - D * b.scale)),
         f"the result with the scale for dp alone: {product} · scale": with_ds(lambda: p * (b.dp - D / b.scale)),
-        "the result with exp(score), not divided: subtract stats in the exponent": unshifted,
+        "the result with exp(score), not divided by the sum": unshifted,
         "the result with the values in place of the keys in the score: it is q · k": of_rows(k=b.v[:, None]),
         "the result with the keys in place of the values in dp: it is dout · v": of_rows(v=b.k[:, None]),
         "the result with dout in place of q in the score: it is q · k": of_rows(q=b.dout[:, :, None]),
@@ -116,12 +112,12 @@ def queries(q, k, v, dout) -> dict:
     return tables | {
         f"the result {NO_MASK}": (lambda: b.tables(np.ones((b.T, b.T), bool))[1] @ b.k, DERIVED),
         f"the result {FEWER}": (lambda: b.tables(triangle(b.T, -1))[1] @ b.k, DERIVED),
-        "the result with the stats of head 0 in every head: take stats[row]": (
+        "the result with the stats of head 0 in every head": (
             lambda: b.tables(stats=b.stats[:1, :, None])[1] @ b.k,
             DERIVED,
         ),
         LANES: (lambda: (_ds_of_lanes(b) * b.k[:, None]).sum(axis=2), DERIVED),
-        f"what key t, the last one, brings alone: does the loop begin at key 0, and {ANEW}": (
+        "what key t, the last one, brings alone": (
             lambda: np.diagonal(ds, axis1=1, axis2=2)[..., None] * b.k,
             DERIVED,
         ),
@@ -166,15 +162,15 @@ def deltas(q, k, v, dout) -> dict:
     b = Backward(q, k, v, dout)
     out = b.tables()[0] @ b.v  # (heads, T, hs)
     return {
-        "D with dout of head 0 in every head: take dout[row * HS + lane]": (
+        "D with dout of head 0 in every head": (
             lambda: (b.dout[:1] * out).sum(axis=-1),
             DELTA,
         ),
-        "D with out of head 0 in every head: take out[row * HS + lane]": (
+        "D with out of head 0 in every head": (
             lambda: (b.dout * out[:1]).sum(axis=-1),
             DELTA,
         ),
-        "dout times out of channel 0 alone, which lane 0 has: add up over the lanes with warp_sum": (
+        "dout times out of channel 0 alone, which lane 0 has": (
             lambda: b.dout[..., 0] * out[..., 0],
             DELTA,
         ),
@@ -229,8 +225,8 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
         of_k[words] = (lambda make=make: both(*make())[0]), DERIVED
         if "the score" in words or "exp(score)" in words:  # those of p
             of_v[words] = (lambda make=make: both(*make())[1]), DERIVED
-    last = f"what query T - 1, the last one, brings alone: does the loop begin at query i, and {ANEW}"
-    own = f"what query i, the key's own, brings alone: does the loop go on to query T - 1, and {ANEW}"
+    last = "what query T - 1, the last one, brings alone"
+    own = "what query i, the key's own, brings alone"
     of_k |= {
         LANES: (lambda: (_ds_of_lanes(b) * b.q[:, :, None]).sum(axis=1), DERIVED),
         last: (lambda: ds[:, -1, :, None] * b.q[:, -1:], OWNERS),
@@ -241,7 +237,7 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
             lambda: _dp_of_lanes(b, p[..., None] * b.q[:, :, None]).sum(axis=1),
             DERIVED,
         ),
-        "the result with dp = warp_sum(dout) * value: multiply first, then add up over the lanes": (
+        "the result with dp = warp_sum(dout) * value: dp is the sum of dout · v over the lanes": (
             lambda: _sum_of_dout(b, p),
             DERIVED,
         ),
@@ -251,7 +247,7 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
         ),
         "ds times the keys: dk is ds times the queries": (lambda: ds.sum(axis=1)[..., None] * b.k, DERIVED),
         "p times the queries: dk is ds times the queries": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
-        "what dv should be: are dk and dv exchanged?": (lambda: dv, OWNERS),
+        "what dv should be": (lambda: dv, OWNERS),
     }
     of_v |= {
         LANES: (lambda: (_score_of_lanes(b) * b.dout[:, :, None]).sum(axis=1), DERIVED),
@@ -273,6 +269,6 @@ def keys(q, k, v, dout) -> tuple[dict, dict]:
         ),
         "ds times dout: dv is p times dout": (lambda: ds.swapaxes(-1, -2) @ b.dout, DERIVED),
         "p times the queries: dv is p times dout": (lambda: p.swapaxes(-1, -2) @ b.q, DERIVED),
-        "what dk should be: are dk and dv exchanged?": (lambda: dk, OWNERS),
+        "what dk should be": (lambda: dk, OWNERS),
     }
     return of_k, of_v

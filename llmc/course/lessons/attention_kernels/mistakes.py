@@ -6,16 +6,15 @@ import numpy as np
 
 from llmc.course.lessons.attention_kernels.places import LEAK, NAIVE, ONLINE, SPLIT
 from llmc.course.lessons.attention_kernels.references import merged, probabilities
-from llmc.course.lessons.reductions.trees import ANEW
 
 HS = 32  # channels of a head in the exercises whose kernels scale
 MASK = -1e4  # a finite one
-LEAKS = "with a mask such as -10,000, which leaks where all scores of a query are lower: take -3.4e38"
+LEAKS = "with a mask such as -10,000, which leaks where all scores of a query are lower"
 NO_MASK = "of a query that sees all T keys: query t sees the keys 0 to t"
 TURNED_MASK = "of a query that sees its own key and the later ones: query t sees the keys 0 to t"
 MORE = "of a query that sees one key too many: query t sees the keys 0 to t, t + 1 of them"
 FEWER = "of a query that does not see its own key: query t sees the keys 0 to t, t + 1 of them"
-TWOS = "with powers of 2: take expf, not exp2f"
+TWOS = "with powers of 2, not of e"
 ON = "of heads that do not begin again: t is the row % T, and query 0 of each head sees one key"
 
 
@@ -55,29 +54,24 @@ def softmaxes(scores) -> dict:
         "the probabilities of a query t = row % heads: it is row % T": among(keys <= rows % heads),
         "the probabilities of a query t = row / T, which is the head: it is row % T": among(keys <= rows // T),
         f"the probabilities {TWOS}": lambda: probabilities(scores * np.log(2))[0],
-        "the probabilities with a score of 0 for each later key: leave those keys out": lambda: probabilities(
-            scores, 0.0
-        )[0],
+        "the probabilities with a score of 0 for each later key": lambda: probabilities(scores, 0.0)[0],
         "the probabilities of scores that are read down a column: a row of scores is a query": lambda: _table(
             turned(), triangle(T)
         ),
         "the probabilities among all T keys, with zeros at the later ones: the largest score and the sum are those of "
         "the keys that the query sees": lambda: _table(scores, all_keys) * triangle(T),
-        "exp(score - top), not divided: divide by their sum": lambda: np.exp(masked - top),
-        "exp(score) divided by the sum of exp(score - top): subtract top in both": lambda: (
-            right * np.exp(np.minimum(top, 700.0))
-        ),
-        "exp(score - stats) of a stats that lacks the logarithm of the sum, divided twice by the sum: once is enough": (
+        "exp(score - top), not divided by their sum": lambda: np.exp(masked - top),
+        "exp(score) divided by the sum of exp(score - top)": lambda: right * np.exp(np.minimum(top, 700.0)),
+        "exp(score - top), divided twice by their sum": (
             lambda: right / np.exp(masked - top).sum(axis=-1, keepdims=True)
         ),
-        "the logarithm of the probabilities: take exp": lambda: np.where(
+        "the logarithm of the probabilities": lambda: np.where(
             triangle(T), np.asarray(scores, np.float64) - stats[..., None], 0.0
         ),
     }
-    lanes = "multiply a lane's total by exp(its maximum - top) before warp_sum"
     return {words: (make, NAIVE) for words, make in found.items()} | {
         f"the probabilities {LEAKS}": (lambda: probabilities(scores, MASK)[0], LEAK),
-        f"the probabilities with totals that are relative to each lane's own maximum: {lanes}": (
+        "the probabilities with totals that are relative to each lane's own maximum": (
             lambda: _totals_of_lanes(scores),
             ONLINE,
         ),
@@ -97,7 +91,7 @@ def _totals_of_lanes(scores):
 def stats_of_a_lane(scores) -> dict:
     """stats (heads, T) of masked_softmax from what lane 0 alone has met: the same with its own top or the row's."""
     masked = np.where(triangle(scores.shape[1]), np.asarray(scores, np.float64), -np.inf)  # (heads, T, T)
-    words = "the logarithm of the sum of exp(score) over lane 0's own keys (0, 32, …): take the sum of the whole warp"
+    words = "the logarithm of the sum of exp(score) over lane 0's own keys (0, 32, …)"
     return {words: (lambda: np.logaddexp.reduce(masked[..., ::32], axis=-1), NAIVE)}
 
 
@@ -109,36 +103,36 @@ def _exp(x):
 def stats_of(stats, top, name="top") -> dict:
     """stats and the largest scores, of one shape; name: what the largest one is called."""
     return {
-        f"the logarithm of the sum of exp(score - {name}): add {name}, to have that of the scores": (
+        f"the logarithm of the sum of exp(score - {name})": (
             lambda: stats - top,
             ONLINE,
         ),
-        "the largest score: add the logarithm of the sum": (lambda: top, ONLINE),
-        f"{name} minus the logarithm of the sum: add it": (lambda: 2 * top - stats, ONLINE),
-        f"the logarithm of the sum minus {name}: add it": (lambda: stats - 2 * top, ONLINE),
-        f"{name} plus the logarithm of the sum to base 2: take logf": (lambda: top + (stats - top) / np.log(2), ONLINE),
-        f"{name} · log2(e) plus the logarithm of the sum: multiply the first by log(2) = 0.6931": (
+        "the largest score": (lambda: top, ONLINE),
+        f"{name} minus the logarithm of the sum": (lambda: 2 * top - stats, ONLINE),
+        f"the logarithm of the sum minus {name}": (lambda: stats - 2 * top, ONLINE),
+        f"{name} plus the logarithm of the sum to base 2": (lambda: top + (stats - top) / np.log(2), ONLINE),
+        f"{name} · log2(e) plus the logarithm of the sum": (
             lambda: top / np.log(2) + (stats - top),
             ONLINE,
         ),
-        "a logarithm to base 2: multiply it by log(2) = 0.6931": (lambda: stats / np.log(2), ONLINE),
-        f"{name} plus the logarithm of the sum to base 10: take logf": (
+        "a logarithm to base 2": (lambda: stats / np.log(2), ONLINE),
+        f"{name} plus the logarithm of the sum to base 10": (
             lambda: top + (stats - top) / np.log(10),
             ONLINE,
         ),
-        f"{name} times the logarithm of the sum: add them": (lambda: top * (stats - top), ONLINE),
-        f"{name} of the unscaled products plus the logarithm of the sum: {name} times 1/√hs": (
+        f"{name} times the logarithm of the sum": (lambda: top * (stats - top), ONLINE),
+        f"{name} of the unscaled products plus the logarithm of the sum": (
             lambda: np.sqrt(HS) * top + (stats - top),
             ONLINE,
         ),
-        f"1 / the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(top - stats), ONLINE),
-        f"the sum of exp(score - {name}): take its logarithm, and add {name}": (lambda: _exp(stats - top), ONLINE),
-        "the sum of exponentials: take its logarithm": (lambda: _exp(stats), ONLINE),
-        f"{name} plus the sum of exp(score - {name}): take the logarithm of the sum": (
+        f"1 / the sum of exp(score - {name})": (lambda: _exp(top - stats), ONLINE),
+        f"the sum of exp(score - {name})": (lambda: _exp(stats - top), ONLINE),
+        "the sum of exp(score)": (lambda: _exp(stats), ONLINE),
+        f"{name} plus the sum of exp(score - {name})": (
             lambda: top + _exp(stats - top),
             ONLINE,
         ),
-        f"the {name} that it began with: let it grow in each step, `{name} = …`": (
+        f"-3.4e38, with which {name} begins": (
             lambda: np.full_like(stats, -3.4e38),
             ONLINE,
         ),
@@ -159,7 +153,6 @@ def merges(top, total, sums) -> dict:
     reached = np.maximum.accumulate(top, axis=1)  # (rows, parts)   the highest so far
     so_far, as_it_comes = np.exp(top - reached), np.exp(reached - top.max(axis=1, keepdims=True))  # (rows, parts)
     weighed_so_far = (sums * so_far[..., None]).sum(axis=1) / (total * so_far).sum(axis=1, keepdims=True)  # (rows, hs)
-    plain = "correct each part by exp(top - highest)"
     with np.errstate(all="ignore"):
         mean = (sums / total[..., None]).mean(axis=1)
         last = sums[:, -1] / total[:, -1:]
@@ -176,7 +169,7 @@ def merges(top, total, sums) -> dict:
     def added(as_they_come, divided_by):
         return lambda: (sums * as_they_come[..., None]).sum(axis=1) / divided_by
 
-    never = "not multiplied by exp(old - new) when the highest grows: take the highest of all parts first, or do that"
+    never = "not multiplied by exp(old - new) when the highest grows"
 
     def total_of(weights):
         return (total * weights).sum(axis=1, keepdims=True)  # (rows, 1)
@@ -185,18 +178,19 @@ def merges(top, total, sums) -> dict:
         "what the parts have found, weighed by exp(top - highest) alone: a part's weight is that times its total": (
             lambda: (each * by_tops[..., None]).sum(axis=1) / by_tops.sum(axis=1, keepdims=True)
         ),
-        "what the parts have found, times exp(top - highest), and divided by nothing else: divide by the sum of "
-        "total · exp(top - highest), and take the sums as they are": lambda: (each * factor[..., None]).sum(axis=1),
-        "what the parts have found, times exp(top - highest), divided by the right total: sums hold no quotients, so "
-        "do not divide each by its own total": lambda: (each * factor[..., None]).sum(axis=1) / whole,
+        "what the parts have found, times exp(top - highest), and divided by nothing else": (
+            lambda: (each * factor[..., None]).sum(axis=1)
+        ),
+        "what the parts have found, times exp(top - highest), divided by the right total: sums hold no "
+        "quotients": lambda: (each * factor[..., None]).sum(axis=1) / whole,
         "the result with each part multiplied by its total, too: sums are not divided yet": (
             lambda: (sums * (total * factor)[..., None]).sum(axis=1) / whole
         ),
-        f"{later}: multiply its sums and its total by exp(top - highest), too": added(
+        later: added(
             as_it_comes, total_of(as_it_comes)
         ),
-        f"{later}, in the sums: multiply them by exp(top - highest), too": added(as_it_comes, whole),
-        f"{later}, in the total: multiply it by exp(top - highest), too": added(factor, total_of(as_it_comes)),
+        f"{later}, in the sums": added(as_it_comes, whole),
+        f"{later}, in the total": added(factor, total_of(as_it_comes)),
         f"the result with a total that is {never}": added(factor, total_of(so_far)),
         f"the result with sums that are {never}": added(so_far, whole),
         "the result with the sums of part 0 in every part: it is sums[s * hs + c]": (
@@ -211,18 +205,19 @@ def merges(top, total, sums) -> dict:
         ),
         "the result with the factor of part `lane` in every part, 0 where there is no such part: each part s has its "
         "own, expf(top[s] - highest)": lambda: sums.sum(axis=1) * of_lane / whole,
-        "sums divided by a total that each channel of a lane has added to, never set back to 0: add it up outside of "
-        "the loop over the channels": lambda: weighed / (whole * (1 + np.arange(hs) // 32)),
-        "the result with powers of 2: take expf, not exp2f": (
+        "sums divided by a total that each channel of a lane has added to, never set back to 0": (
+            lambda: weighed / (whole * (1 + np.arange(hs) // 32))
+        ),
+        f"the result {TWOS}": (
             lambda: merged(top * np.log(2), total, sums)[0]
         ),
     }  # fmt: skip
     return {words: (make, SPLIT) for words, make in more.items()} | {
-        f"the sums as they are, divided by the totals as they are: {plain}": (
+        "the sums as they are, divided by the totals as they are": (
             lambda: sums.sum(axis=1) / total.sum(axis=1, keepdims=True),
             SPLIT,
         ),
-        f"the sums as they are, divided by the right total: {plain}": (lambda: sums.sum(axis=1) / whole, SPLIT),
+        "the sums as they are, divided by the right total": (lambda: sums.sum(axis=1) / whole, SPLIT),
         "corrected sums, divided by totals as they are: both need the factor": (
             lambda: weighed / total.sum(axis=1, keepdims=True),
             SPLIT,
@@ -235,11 +230,13 @@ def merges(top, total, sums) -> dict:
             lambda: weighed_back / whole_back,
             SPLIT,
         ),
-        "the result with sums and totals that do not shrink when a part brings a larger top: take the highest of all "
-        "parts first, or multiply by exp(old top - new top)": (lambda: weighed_so_far, SPLIT),
+        "the result with sums and totals that do not shrink when a part brings a larger top": (
+            lambda: weighed_so_far,
+            SPLIT,
+        ),
         "the mean of what the parts have found: a part with larger scores weighs more": (lambda: mean, SPLIT),
-        f"what the last part has found: {ANEW}": (lambda: last, SPLIT),
-        "the sums without division: divide by the corrected total": (lambda: weighed, SPLIT),
+        "what the last part has found": (lambda: last, SPLIT),
+        "the sums without division": (lambda: weighed, SPLIT),
         "the result with sums[c * parts + s]: channels are the last axis, so it is sums[s * hs + c]": (
             lambda: merged(top, total, turned)[0],
             SPLIT,
@@ -255,23 +252,23 @@ def merged_stats(stats, top, total) -> dict:
         each = top + np.log(total)  # (rows, parts)
     of_parts = {
         "the stats of part 0 alone{}: all parts count": 0,
-        f"the stats of the last part alone{{}}: {ANEW}": each.shape[1] - 1,
+        "the stats of the last part alone{}": each.shape[1] - 1,
     }
     largest = {*each.argmax(axis=1).tolist()}  # where one part has it in all rows, two mistakes give the same
     both = ", or the largest of all, which is the same here"
     known = {words.format(both * (largest == {s})): each[:, s] for words, s in of_parts.items()}
     if len(largest) > 1 or not largest <= {*of_parts.values()}:
-        known["the largest of the parts' own stats: they have to be added up"] = each.max(axis=1)
+        known["the largest of the parts' own stats"] = each.max(axis=1)
     known = {words: (lambda array=array: array, SPLIT) for words, array in known.items()}
     return (
         stats_of(stats, highest, "highest")
         | known
         | {
-            "highest plus the logarithm of the totals as they are: correct each part by exp(top - highest)": (
+            "highest plus the logarithm of the totals as they are": (
                 lambda: highest + np.log(total.sum(axis=1)),
                 SPLIT,
             ),
-            "the sum of the parts' own stats, which are logarithms: add up total · exp(top - highest)": (
+            "the sum of the parts' own stats, which are logarithms": (
                 lambda: each.sum(axis=1),
                 SPLIT,
             ),

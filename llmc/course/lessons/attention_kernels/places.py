@@ -35,28 +35,22 @@ WHERE = {
 
 SOFTMAX = WHERE | {
     "never-written": NAIVE,
-    "never-written p": f"later keys get a probability of 0, so the last loop writes all T numbers of a row; {NAIVE}",
-    "rewrites": f"does one lane alone write the number of stats that a row has, `if (lane == 0)`? {NAIVE}",
+    "never-written p": f"later keys get a probability of 0; {NAIVE}",
+    "rewrites": f"each number of p and stats is written once; {NAIVE}",
 }
 OF_QUERIES = WHERE | {
-    "race in global memory": f"is a warp's place that of `row`, not of `t`? dq and delta begin at head 0; {DERIVED}",
-    "rewrites": f"each number of dq and delta is written once, after the loop; {DELTA}",
+    "race in global memory": f"a row of dq and its number of delta belong to one warp; {DERIVED}",
+    "rewrites": f"each number of dq and delta is written once; {DELTA}",
 }
-OF_KEYS = WHERE | {
-    "race in global memory": f"is a warp's place that of `row`, not of `i`? dk and dv begin at head 0; {OWNERS}"
-}
+OF_KEYS = WHERE | {"race in global memory": f"a row of dk and of dv belongs to one warp; {OWNERS}"}
 
 NOT_FINITE = (
-    "exp overflows above 88.7, and 0 / 0 is no number: subtract the largest score of the keys that the query sees, its "
-    "own among them (start it below every number, not at 0), and never take exp of anything above 0; "
+    "exp overflows above 88.7, and 0 / 0 is no number; a score - the largest one of the keys that the query sees is "
+    "never above 0; "
     f"{ONLINE}"
 )
 EMPTY_PART = (
-    "a part without a key has top = -3.4e38, total = 0 and sums of 0: take exp(top - highest), which is 0 there, and "
-    f"never exp(highest - top); {SPLIT}"
+    f"a part without a key has top = -3.4e38, total = 0 and sums of 0, and exp(top - highest) is 0 there; {SPLIT}"
 )
-NO_NUMBER = f"where is 0 / 0, infinity minus infinity, or exp of a large number; {SPLIT}"
-NO_STATS = (
-    "exp(score - stats) is a probability, at most 1: subtract stats, which is the logarithm of the sum, and multiply "
-    f"the dot product by the scale first; {DERIVED}"
-)
+NO_NUMBER = f"0 / 0 and infinity minus infinity are NaN, and exp of a large number is infinite; {SPLIT}"
+NO_STATS = f"exp(score - stats) is a probability, at most 1; {DERIVED}"

@@ -14,11 +14,10 @@ def by_all_lanes(report, where):
     reads = [use for use in report.lines if use.space == "global" and not use.write]
     requests, lanes, sectors = (sum(getattr(use, what) for use in reads) for what in ("requests", "lanes", "sectors"))
     if lanes < 4 * requests:
-        why = "One lane at a time asks for a number. Let the lanes share the row: neighbours take neighbours."
-        raise _wasteful(report, f"a request of a warp is for {lanes / requests:.1f} numbers on average", why, where)
+        raise _wasteful(report, f"a request of a warp is for {lanes / requests:.1f} numbers on average", where)
     if sectors < 1.15 * requests:
-        why = "All lanes of a warp ask for the same number, so all do the same work. Let each take its own share."
-        raise _wasteful(report, "a request of a warp is for one number, and all of its lanes get it", why, where)
+        each = f"{lanes / requests:.0f} lanes and gets {sectors / requests:.1f} sectors of 8 numbers"
+        raise _wasteful(report, f"a request of a warp is for {each} on average", where)
 
 
 def keys_read_once(report, blocks, tiles, queries, where):
@@ -29,10 +28,9 @@ def keys_read_once(report, blocks, tiles, queries, where):
     needed = (2 * tiles * 32 * 32 + queries * 32) // 8  # sectors: keys and values, and each query once
     reads = sum(use.sectors for use in report.lines if use.space == "global" and not use.write)
     if reads > 1.2 * needed:
-        why = "All threads of a block load a tile together, once, and every warp takes it from shared memory."
         who = "1 block reads" if blocks == 1 else f"{blocks} blocks read"
         sentence = f"{who} {reads:,} sectors from global memory, where {needed:,} are enough"
-        raise _wasteful(report, sentence, why, where)
+        raise _wasteful(report, sentence, where)
 
 
 def tiles_are_shared(report, most, where):
@@ -53,6 +51,6 @@ def requests(report) -> int:
     return components.shared_requests(report)
 
 
-def _wasteful(report, sentence, advice, where):
+def _wasteful(report, sentence, where):
     """Right, but; with the counts of every line."""
-    return Wasteful("\n".join([f"right, but {sentence}.", advice, report.table(), f"→ Where to look: {where}."]))
+    return Wasteful("\n".join([f"right, but {sentence}.", report.table(), f"→ Where to look: {where}."]))

@@ -46,23 +46,15 @@ def of_warps(d, warps) -> dict:
         return (times[:, None] * d).sum(axis=0)  # (C,)
 
     return {
-        "the sums with warp 0 counted twice: total of warp 0 is its own sum, so begin at k = 1, or with 0": (
-            d.sum(axis=0) + d[::warps].sum(axis=0)
-        ),
-        "the sums with every row added by each warp that has come to it: go on in steps of `warps`": rows(
-            np.minimum(n + 1, warps)
-        ),
+        "the sums with warp 0 counted twice": (d.sum(axis=0) + d[::warps].sum(axis=0)),
+        "the sums with every row added by each warp that has come to it": rows(np.minimum(n + 1, warps)),
         "the sums of all rows, from every warp: the warps share the rows": rows(np.full(N, warps)),
-        "the sums of rows warp, warp + 32, …: go on in steps of `warps`": rows(n % 32 < warps),
-        "the sums of the first rows, one for each warp: go on in steps of `warps`": rows(n < warps),
-        "the sums of rows warp, warp + blockDim.x, …: go on in steps of `warps`": rows(n % (32 * warps) < warps),
-        "the sums of warp 0 and of the last warp: add what all of them have found": rows(
-            np.isin(n % warps, (0, warps - 1))
-        ),
+        "the sums of rows warp, warp + 32, …": rows(n % 32 < warps),
+        "the sums of the first rows, one for each warp": rows(n < warps),
+        "the sums of rows warp, warp + blockDim.x, …": rows(n % (32 * warps) < warps),
+        "the sums of warp 0 and of the last warp alone": rows(np.isin(n % warps, (0, warps - 1))),
         "the sums without the last warp": rows(n % warps < warps - 1),
-        "the sums of stretches of rows that overlap by one row: end before the next warp's first": rows(
-            1 + ((n % share == 0) & (n > 0))
-        ),
+        "the sums of stretches of rows that overlap by one row": rows(1 + ((n % share == 0) & (n > 0))),
         "the sums of |dout|": np.abs(d).sum(axis=0),
         "the sums of dout²": (d * d).sum(axis=0),
     }
@@ -77,9 +69,9 @@ def of_chunks(terms, blocks) -> dict:
         return np.stack([seen.astype(np.float64) @ t for t in terms], axis=1)  # (blocks, 2, C)   seen: (blocks, N)
 
     return {
-        "the reference with every row from the block's first on: go on in steps of gridDim.x": rows(n >= block),
-        "the reference with the block's first row alone: go on in steps of gridDim.x": rows(n == block),
-        "the reference without the block's first row: begin at blockIdx.x": rows((n % blocks == block) & (n >= blocks)),
+        "the reference with every row from the block's first on": rows(n >= block),
+        "the reference with the block's first row alone": rows(n == block),
+        "the reference without the block's first row": rows((n % blocks == block) & (n >= blocks)),
         "the reference divided by how many rows the block has: these are sums, to be added up later": (
             rows(n % blocks == block) / np.maximum((n % blocks == block).sum(axis=1), 1)[:, None, None]
         ),
@@ -95,21 +87,17 @@ def of_turns(parts) -> dict:
     begins = np.arange(blocks) * threads  # (blocks,)
     steps = [flat[begin::blocks].sum() for begin in range(blocks)]
     return {
-        "the sum with warp 0 counted twice: thread 0's total is that of its warp, so begin with sums[1], or with 0": (
-            right + squares[:, :, :32].sum(axis=(0, 2))
-        ),
+        "the sum with warp 0 counted twice": (right + squares[:, :, :32].sum(axis=(0, 2))),
         "the sum of all numbers, in every block: the blocks share them": np.full(blocks, flat.sum()),
-        "the sum of all numbers from the block's first on: go on in steps of gridDim.x · blockDim.x": np.array(
-            [flat[begin:].sum() for begin in begins]
-        ),
-        "what lane 0 of each warp has: add up over the lanes": squares[:, :, ::32].sum(axis=(0, 2)),
-        "what thread 0 has: add up over lanes and warps": squares[:, :, 0].sum(axis=0),
+        "the sum of all numbers from the block's first on": np.array([flat[begin:].sum() for begin in begins]),
+        "what lane 0 of each warp has, without the other lanes": squares[:, :, ::32].sum(axis=(0, 2)),
+        "what thread 0 has, without the other lanes and warps": squares[:, :, 0].sum(axis=0),
         "what the last warp has: the other warps' sums are missing": squares[:, :, -32:].sum(axis=(0, 2)),
         "the sum of numbers blockIdx.x, blockIdx.x + gridDim.x, …: a block has blockDim.x neighbours in each turn": (
             np.array(steps)
         ),
         "half of the sum of squares": right / 2,
-        "the mean of the squares: add up, and do not divide": right / max(np.count_nonzero(parts), 1),
-        "the sum of cubes: square": (parts**3).sum(axis=(0, 2)),
-        "the sum of fourth powers: square once": (squares**2).sum(axis=(0, 2)),
+        "the mean of the squares": right / max(np.count_nonzero(parts), 1),
+        "the sum of cubes": (parts**3).sum(axis=(0, 2)),
+        "the sum of fourth powers": (squares**2).sum(axis=(0, 2)),
     }

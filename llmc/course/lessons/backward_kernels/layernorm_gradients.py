@@ -60,19 +60,20 @@ def _wrong_means(dout, x, w, neighbours) -> dict:
     lanes = (lane[:, None] == lane) / C  # (C, C)
     own_a, own_b = dnorm @ lanes, (dnorm * norm) @ lanes  # (N, C) each
     return {
-        "the reference with each lane's own sums, divided by C: add up those of all lanes": dx(own_a, own_b),
-        "the reference with each lane's own first sum, of dnorm: add up those of all lanes": dx(own_a, b),
-        "the reference with each lane's own second sum, of dnorm · norm: add up those of all lanes": dx(a, own_b),
+        "the reference with each lane's own sums, divided by C": dx(own_a, own_b),
+        "the reference with each lane's own first sum, of dnorm": dx(own_a, b),
+        "the reference with each lane's own second sum, of dnorm · norm": dx(a, own_b),
         "the reference with x in place of norm in the second mean": dx(a, (dnorm * x64).mean(axis=1, keepdims=True)),
         "the reference with mean(dout) in place of mean(dnorm): w is missing in the first sum": dx(dout_mean, b),
         "the reference with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum": dx(
             a, dout_norm
         ),
-        "the reference with the first sum divided by 32 lanes: divide by C": dx(a * C / 32, b),
-        "the reference with the second sum divided by 32 lanes: divide by C": dx(a, b * C / 32),
-        "the reference with both sums divided by 32 lanes: divide by C": dx(a * C / 32, b * C / 32),
-        "the reference with the mean of the lanes' own means, which are of different counts: add up the sums of all "
-        "lanes, and divide by C": dx(*(_mean_of_means(terms, lane) for terms in (dnorm, dnorm * norm))),
+        "the reference with the first sum divided by 32, not by C": dx(a * C / 32, b),
+        "the reference with the second sum divided by 32, not by C": dx(a, b * C / 32),
+        "the reference with both sums divided by 32, not by C": dx(a * C / 32, b * C / 32),
+        "the reference with the mean of the lanes' own means, which are of different counts": dx(
+            *(_mean_of_means(terms, lane) for terms in (dnorm, dnorm * norm))
+        ),
         "the reference with mean[0] in place of mean[row]": dx(
             a, (dnorm * of_row_0).mean(axis=1, keepdims=True), of_row_0
         ),
@@ -132,7 +133,7 @@ def _carried(sums, threads) -> dict:
         array = sums.astype(np.float64)
         array[:, which] = added[:, which]
         columns = f"{words} on from one column of a thread to its next, {threads} = blockDim.x further"
-        found[f"the reference plus sums of other columns: {columns}: set to 0 for each column"] = (array, STAGES)
+        found[f"the reference plus sums of other columns: {columns}"] = (array, STAGES)
     return found
 
 
@@ -144,7 +145,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
     formulas = {
         "the reference with x in place of norm = (x - mean) · rstd": (d * x64, d),
         "the reference without rstd in norm = (x - mean) · rstd": (d * norm / rstd, d),
-        "the reference with norm = (x - mean) / rstd: rstd is already 1/std, so multiply": (d * norm / rstd**2, d),
+        "the reference with norm = (x - mean) / rstd: rstd is already 1/std": (d * norm / rstd**2, d),
         "the reference with dnorm = dout · w in place of dout: w is no part of its own gradient": (d * w * norm, d * w),
         "the sums of dout · w · norm and of dout: w belongs to dx, and dw is the sum of dout · norm": (d * w * norm, d),
         "the sums of dout · norm and of dout · w: w belongs to dx, and db is the sum of dout": (d * norm, d * w),
@@ -170,7 +171,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
             (d * x64 - mean) * rstd,
             d,
         ),
-        "the reference with norm + dout: multiply": (norm + d, d),
+        "the reference with norm + dout in place of dout · norm": (norm + d, d),
     }
     known = {words: (partials(*terms, chunks, warps), TWO_DIRECTIONS) for words, terms in formulas.items()}
     last = np.arange(len(d))[:, None] >= len(d) - chunks * warps  # (N, 1)
@@ -183,8 +184,7 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
             np.repeat(partial_sums(dout, x, 1), chunks, axis=0),
             STAGES,
         ),
-        f"the reference with the last row of each {each} alone: are its sums set to 0 once, before all rows, "
-        "and does each row add to them, with +=?": (
+        f"the reference with the last row of each {each} alone": (
             partials(d * norm * last, d * last, chunks, warps),
             STAGES,
         ),
@@ -193,11 +193,11 @@ def partial_mistakes(dout, x, w, chunks, warps=1, threads=None) -> dict:
         share = len(d) // chunks
         stretches = [slice(k * share, (k + 1) * share) for k in range(chunks)]
         whole = [[(d * norm)[rows].sum(axis=0), d[rows].sum(axis=0)] for rows in stretches]
-        words = f"the reference without the last {len(d) % chunks} of {len(d)} rows: N / gridDim.x is rounded down"
-        known[f"{words}, and leaves them over"] = np.array(whole, np.float32), STAGES
+        words = f"the reference without the last {len(d) % chunks} of {len(d)} rows, N % gridDim.x"
+        known[words] = np.array(whole, np.float32), STAGES
     if warps > 1:
         first = partials((d * norm)[: chunks * warps], d[: chunks * warps], chunks, warps)
-        known["the reference with the first rows alone: go on as long as there are any"] = first, STAGES
+        known["the reference with the first rows alone, one for each warp"] = first, STAGES
     if warps == 1:
         known |= {words: (a, STAGES) for words, a in divisions.of_chunks((d * norm, d), chunks).items()}
         words = "the reference laid out as (gridDim.x, C, 2): first all numbers of dw, then all of db"
@@ -223,8 +223,8 @@ def fused_mistakes(dout, x, w, dx, before, partial) -> dict:
         return (terms[0] - a - norm * b) / np.asarray(x, np.float64).std(axis=1, keepdims=True)
 
     wrong = {
-        "the reference with means of a quarter of the numbers: a float4 has x, y, z and w": with_means(one_of_four),
-        "the reference with sums divided by C / 4 quads: divide by C": with_means(4.0),
+        "the reference with means of a quarter of the numbers, .x of each float4": with_means(one_of_four),
+        "the reference with sums divided by C / 4, not by C": with_means(4.0),
     }
     for k, slot in enumerate("xyzw"):
         without = np.arange(x.shape[1]) % 4 != k  # (C,)

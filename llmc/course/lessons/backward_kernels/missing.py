@@ -16,7 +16,6 @@ RETURN = re.compile(r"\breturn\s*;")
 DECLARED = re.compile(r"\bfloat[24]?\s+([^;()*]*);")  # what follows the type, up to the semicolon
 NOT_SET = re.compile(r"(?:^|,)\s*(\w+)\[\w+\]\s*(?=,|$)")  # an array without = {} in it
 IF = re.compile(r"\bif\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
-LOOP = re.compile(r"\b(?:for|while)\s*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")  # its head
 
 
 @contextmanager
@@ -31,34 +30,13 @@ def explained(why):
         raise
 
 
-def idle_blocks(code, partial, expected, N) -> str:
-    """Words if just the blocks without a row of x are missing. code: the kernel. partial, expected: (blocks, 2, C)."""
+def idle_blocks(partial, expected, N) -> str:
+    """Words if just the blocks without a row of x are missing. partial, expected: (blocks, 2, C)."""
     blocks = len(expected)
     if N >= blocks or not np.allclose(partial[:N], expected[:N], rtol=1e-4, atol=1e-4):
         return ""
     which = f"blocks {N} to {blocks - 1} have" if blocks - N > 1 else f"block {N} has"
-    inside = ": write the sums after the loop over the rows, not inside it" * _written_in_a_loop(code, "partial", "N")
-    return f"{which} no row of x, because there are only {N}, and must write zeros{inside}.\n→ Where to look: {STAGES}."
-
-
-def _written_in_a_loop(code, name, bound) -> bool:
-    """Is every write `name[…] = …` in braces, or a statement, of a loop whose head has the bound?"""
-    text = mask(code)
-    writes = [match.start() for match in re.finditer(rf"\b{name}\s*\[[^;]*?\]\s*\+?=(?!=)", text)]
-    spans = [
-        (head.end(), _end(text, head.end())) for head in LOOP.finditer(text) if re.search(rf"\b{bound}\b", head[0])
-    ]
-    return bool(writes) and all(any(start <= at < end for start, end in spans) for at in writes)
-
-
-def _end(text, start) -> int:
-    """Where the statement, or the block in braces, that begins there ends."""
-    depth = 0
-    for match in re.compile(r"[{};]").finditer(text, start):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth <= 0:
-            return match.end()
-    return len(text)
+    return f"{which} no row of x, because there are only {N}, and must write zeros.\n→ Where to look: {STAGES}."
 
 
 def idle_warps(code, N, blocks) -> str:
@@ -74,12 +52,9 @@ def idle_warps(code, N, blocks) -> str:
     if line := _leave_as_blocks(code):
         if busy == blocks:
             return ""
-        return f"does a block without a row return, in line {line}? With N = {N}, {zeros}.\n→ Where to look: {STAGES}."
+        return f"line {line} lets whole blocks return. With N = {N} rows, {zeros}.\n→ Where to look: {STAGES}."
     some = zeros if busy < blocks else "some of the 8 warps of a block have none"
-    return (
-        f"does a warp without a row return? With N = {N}, {some}. All warps must stay, because all threads meet at the "
-        f"barriers and copy a part of `sums`.\n→ Where to look: {REGISTERS}."
-    )
+    return f"with N = {N} rows, {some}.\n→ Where to look: {REGISTERS}."
 
 
 def _kernel(code) -> int:

@@ -29,8 +29,7 @@ def added_once(report, numbers):
     writes = sum(use.lanes for use in report.lines if use.space == "global" and use.write)
     if writes > numbers:
         raise Wasteful(
-            f"right, but each result is read and written {writes / numbers:,.0f} times, once for each term of a sum.\n"
-            "Collect the sum in a register, `total`, and add it to the result once, after the loop.\n"
+            f"right, but each result is written {writes / numbers:,.0f} times, where once is enough.\n"
             f"{report.table()}\n→ Where to look: {BUCKETS}."
         )
 
@@ -53,20 +52,18 @@ def column_mistakes(dout, threads) -> dict:
     of_warps = np.stack([d[k::warps].sum(axis=0) for k in range(warps)])  # (warps, C)
     known = {
         "the sums of dout read as if it were (C, N): number c of row n is at n * C + c": d.reshape(C, N).sum(axis=1),
-        "the sums without what warp 0 itself has found: add that, too": of_warps[1:].sum(axis=0),
+        "the sums without what warp 0 itself has found": of_warps[1:].sum(axis=0),
         "the sums of rows warp, warp + 8, …: a block need not have 8 warps": d[np.arange(N) % 8 < warps].sum(axis=0),
-        "the sums without the last N % warps rows: does a warp take N / warps of them, rounded down?": (
-            d[: N // warps * warps].sum(axis=0)
-        ),
+        "the sums without the last N % warps rows": (d[: N // warps * warps].sum(axis=0)),
         "what a tree by halves makes of the warps' sums: it loses some where the warps are no power of two": (
             _by_halves(of_warps)
         ),
         "the sums with partial[lane * warps + k] added: number `lane` of warp k is at 32 * k + lane": (
             _neighbours(of_warps)
         ),
-        "sums that are cut to whole numbers in every turn: is there an int where a float belongs?": whole.sum(axis=0),
+        "sums that are cut to whole numbers in every turn, as an int holds them": whole.sum(axis=0),
         "the sums without the last row": d[:-1].sum(axis=0),
-        "the sums of warp 0 alone: add what the other warps have found": d[::warps].sum(axis=0),
+        "the sums of warp 0 alone": d[::warps].sum(axis=0),
         "the sums of columns blockIdx.x * blockDim.x + threadIdx.x: a block has 32 columns, so a thread's column is "
         "blockIdx.x * 32 + lane": _columns_of_threads(d, threads),
         "the sums with partial[k * warps + lane] added: number `lane` of warp k is at 32 * k + lane": (
@@ -165,12 +162,11 @@ def token_mistakes(dout, tokens, V, before) -> dict:
             lambda u: d[starts[u] : starts[u + 1]].sum(axis=0)
         ),
         "the first row of each bucket alone": table(lambda u: d[order[starts[u]]]),
-        "the last row of each bucket alone: does the sum begin anew in every turn, or is it set with =?": table(
-            lambda u: d[order[starts[u + 1] - 1]]
+        "the last row of each bucket alone": table(lambda u: d[order[starts[u + 1] - 1]]),
+        "the mean of each bucket": table(lambda u: right[found[u]] / counts[u]),
+        "the reference without the last row of each bucket: its last place is starts[u + 1] - 1": table(
+            lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]
         ),
-        "the mean of each bucket: add up, and do not divide": table(lambda u: right[found[u]] / counts[u]),
-        "the reference without the last row of each bucket: its last place is starts[u + 1] - 1, so go on while k is "
-        "below starts[u + 1]": table(lambda u: right[found[u]] - d[order[starts[u + 1] - 1]]),
         "the reference without the first row of each bucket: it begins at starts[u]": table(
             lambda u: right[found[u]] - d[order[starts[u]]]
         ),
@@ -179,16 +175,14 @@ def token_mistakes(dout, tokens, V, before) -> dict:
         ),
         "the reference in the rows of tokens[order[u]]: bucket u begins at place starts[u], not u": by_order,
         "the reference in the rows of tokens[u]: bucket u belongs to tokens[order[starts[u]]]": by_token,
-        "the sum of dout's row u, once for each of a bucket's positions: take row order[k]": table(
-            lambda u: d[u] * counts[u]
-        ),
-        "the sum of the first row of each bucket, once for each of its positions: take row order[k]": table(
+        "the sum of dout's row u, once for each of a bucket's positions": table(lambda u: d[u] * counts[u]),
+        "the sum of the first row of each bucket, once for each of its positions": table(
             lambda u: d[order[starts[u]]] * counts[u]
         ),
         "the sum of dout's rows tokens[order[k]]: dout has a row for each position, order[k]": table(
             lambda u: d[np.minimum(found[u], len(d) - 1)] * counts[u]
         ),
-        "how often each token comes: add up rows of dout": table(lambda u: np.full(d.shape[1], counts[u])),
+        "how often each token comes": table(lambda u: np.full(d.shape[1], counts[u])),
         "the reference in the rows of tokens[starts[u]]: that is a place, and order says which position is there": (
             by_start
         ),
@@ -218,8 +212,8 @@ def in_double(partial, expected, rounding=2e-7):
     off = (np.abs(partial - expected) / np.maximum(expected, 1e-300)).max()
     if rounding < off < 1e-5:
         raise WrongAnswer(
-            f"partial is right up to {off:.0e}, as if a float held a sum: next to a large sum, it loses small squares. "
-            f"Keep the sums in double, also those that are shuffled.\n→ Where to look: {NORM}."
+            f"partial is right up to {off:.0e}, as if a float held a sum: next to a large sum, it loses small "
+            f"squares. The task asks for sums in double.\n→ Where to look: {NORM}."
         )
 
 
@@ -228,9 +222,9 @@ def other_shares(partial, expected):
     wrong = np.flatnonzero(np.abs(partial - expected) > 1e-6 * expected)
     if wrong.size and np.isclose(np.sum(partial), np.sum(expected), rtol=1e-9):
         raise WrongAnswer(
-            f"the sum over all blocks is right, but block {wrong[0]} has added up other numbers than the task says: "
-            "thread i of the whole grid takes i, i + T, i + 2T, … with T = gridDim.x * blockDim.x threads. "
-            f"(Neighbouring threads then read neighbouring numbers.)\n→ Where to look: {NORM}."
+            f"the sum over all blocks is right, but partial[{wrong[0]}] is not the one that the task asks for: "
+            "thread i of the whole grid takes i, i + T, i + 2T, … with T = gridDim.x * blockDim.x threads."
+            f"\n→ Where to look: {NORM}."
         )
 
 
@@ -242,11 +236,11 @@ def square_mistakes(values, blocks, threads) -> dict:
     padded[: values.size] = values
     parts = padded.reshape(turns, blocks, threads)
     known = {
-        "the sum of the numbers: square them": parts.sum(axis=(0, 2)),
+        "the sum of the numbers, not of their squares": parts.sum(axis=(0, 2)),
         "the root of the sum: stage two takes the root, once for all blocks": np.sqrt(right),
-        "the sum of |x|: square them": np.abs(parts).sum(axis=(0, 2)),
-        "the square of the sum: square each number, then add": parts.sum(axis=(0, 2)) ** 2,
-        "the sum of the first turn alone: go on in steps of gridDim.x · blockDim.x": (parts[0] ** 2).sum(axis=1),
+        "the sum of |x|": np.abs(parts).sum(axis=(0, 2)),
+        "the square of the sum": parts.sum(axis=(0, 2)) ** 2,
+        "the sum of the first turn alone": (parts[0] ** 2).sum(axis=1),
         "what the first warp has: the other warps' sums are missing": (parts[:, :, :32] ** 2).sum(axis=(0, 2)),
     }
     known |= divisions.of_turns(parts)

@@ -21,14 +21,12 @@ def without_the_last(a, x, y, blocks, threads) -> dict:
     less = _with_n(n - 1, right, y)
     words = f"the reference without the last {rest} numbers"
     if less == rest:
-        words += f", and of {n - 1} numbers, too: does the loop end too early?"
+        words += f", and so it is with n = {n - 1}"
     elif less == rest - 1:
         words = f"the reference for the first {n - rest} numbers alone, and so it is with n = {n - 1}"
-        words += ": which thread does the next one?"
-    for who, what, parts in (("thread", "threads", blocks * threads), ("block", "gridDim.x", blocks)):
+    for what, parts in (("threads", blocks * threads), ("gridDim.x", blocks)):
         if n % parts == rest and less == rest - 1 and _with_n(n - parts, right, y) == rest:
-            why = f"does a {who} take n / {what} of them, rounded down?"
-            words = f"the reference without the last {rest} numbers, n % {what}: {why}"
+            words = f"the reference without the last {rest} numbers, n % {what}"
             break
     return {words: np.where(np.arange(n) < n - rest, right, 0)}
 

@@ -10,7 +10,7 @@ from llmc.course.lessons.first_kernels.references import FLAT, FOUR, GELU, LOOP
 from llmc.course.lessons.first_kernels.references import split_heads as right_heads
 from llmc.course.lessons.first_kernels.references import swap_axes as right_axes
 
-CUT = "the reference cut to whole numbers: is there an int where a float belongs?"
+CUT = "the reference cut to whole numbers, as an int holds them"
 
 
 def leaky_relu(x, slope) -> dict:
@@ -20,12 +20,11 @@ def leaky_relu(x, slope) -> dict:
     if slope > 1:
         swapped = "max(x, slope · x): the same only while slope is below 1"
     wrong = {
-        "ReLU, 0 for every x below 0: slope is not used, or it is cut to 0 by an int": np.maximum(x64, 0),
-        "slope · x everywhere: does nothing write x where it is above 0, or does a later line write over it, without "
-        "an else?": slope * x64,
+        "ReLU, 0 for every x below 0": np.maximum(x64, 0),
+        "slope · x everywhere: it is x where x is above 0": slope * x64,
         "slope where x is below 0: it is not multiplied by x": np.where(x64 > 0, x64, slope),
         swapped: np.where(x64 > 0, slope * x64, x64),
-        "x itself: does nothing write slope · x where x is below 0, or does a later line write over it?": x64,
+        "x itself, also where x is below 0": x64,
         "0 where x is above 0: there it is x": np.where(x64 > 0, 0, slope * x64),
         "slope · x where x is below 0, and 1 above": np.where(x64 > 0, 1.0, slope * x64),
         "x + slope · x where x is above 0: there it is x alone": np.where(x64 > 0, (1 + slope) * x64, slope * x64),
@@ -33,23 +32,21 @@ def leaky_relu(x, slope) -> dict:
     cut = np.trunc(x64)
     wrong |= {
         CUT: np.trunc(np.where(x64 > 0, x64, slope * x64)),
-        "the result for x cut to whole numbers: is there an int where a float belongs?": np.where(
-            cut > 0, cut, slope * cut
-        ),
+        "the result for x cut to whole numbers, as an int holds them": np.where(cut > 0, cut, slope * cut),
     }
     below = {
-        "x + slope where x is below 0: multiply": x64 + slope,
-        "x - slope where x is below 0: multiply": x64 - slope,
-        "x / slope where x is below 0: multiply": x64 / slope,
+        "x + slope where x is below 0": x64 + slope,
+        "x - slope where x is below 0": x64 - slope,
+        "x / slope where x is below 0": x64 / slope,
         "x + slope · x where x is below 0: there it is slope · x alone": x64 + slope * x64,
-        "-slope · x where x is below 0: the sign is lost": -slope * x64,
+        "-slope · x where x is below 0": -slope * x64,
         "|x| where x is below 0": -x64,
-        "slope² · x where x is below 0: it is multiplied twice": slope * slope * x64,
-        "slope · x cut to whole numbers where x is below 0: is there an int?": np.trunc(slope * x64),
+        "slope² · x where x is below 0": slope * slope * x64,
+        "slope · x cut to whole numbers, as an int holds them, where x is below 0": np.trunc(slope * x64),
     }
     wrong |= {words: np.where(x64 > 0, x64, there) for words, there in below.items()}
-    for words, limit in (("slope", slope), ("1, or x cut to a whole number with 0", 1.0)):
-        wrong[f"the result of comparing x with {words}: compare x with 0"] = np.where(x64 > limit, x64, slope * x64)
+    for words, limit in (("slope", slope), ("1", 1.0)):
+        wrong[f"slope · x also where x is between 0 and {words}"] = np.where(x64 > limit, x64, slope * x64)
     return {words: (array, GELU) for words, array in wrong.items()}
 
 
@@ -60,8 +57,7 @@ def swap_axes(x, out) -> dict:
     back = np.ascontiguousarray(x.reshape(B, C, T).swapaxes(1, 2)).reshape(shape)  # t and c taken with T and C swapped
     known = {
         CUT: (np.trunc(x.swapaxes(1, 2)), FLAT),
-        "x in its old order: nothing moved. Is an index put together in the order in which the other was taken apart? "
-        "Only one of the two can be right: one is the index of x, (B, T, C), the other that of out, (B, C, T)": (
+        "x in its old order: nothing moved": (
             x.reshape(shape),
             FLAT,
         ),
@@ -76,16 +72,14 @@ def swap_axes(x, out) -> dict:
     }
     right = right_axes(x)  # (B, C, T)
     more = {
-        "the reference of b = 0 for every b: x is never read at another b": right[:1],
-        "the reference of t = 0 for every t: x is never read at another t": right[..., :1],
-        "the reference of c = 0 for every c: x is never read at another c": right[:, :1],
-        "the reference of b = 0 and t = 0 for all: x is never read at others": right[:1, :, :1],
+        "the reference of b = 0 for every b": right[:1],
+        "the reference of t = 0 for every t": right[..., :1],
+        "the reference of c = 0 for every c": right[:, :1],
+        "the reference of b = 0 and t = 0 for all": right[:1, :, :1],
     }
-    for by, n in (("C and T", T * C), ("C", C)):
+    for by, n in (("(T * C)", T * C), ("C", C)):
         left = x.reshape(-1)[np.arange(x.size) // n].reshape(x.shape)  # (B, T, C)
-        more[f"x[i] with what is left of i once it is divided by {by}: x is read at the thread's own number"] = (
-            right_axes(left)
-        )
+        more[f"the reference with x[i / {by}] in place of x[i]"] = right_axes(left)
     more |= {words: right_axes(found) for words, found in _read_as(x, "x", {"B": B, "T": T, "C": C})}
     known |= _unlike(known, right, more)
     wanted = right_axes(np.arange(x.size).reshape(x.shape))  # (B, C, T)
@@ -162,26 +156,21 @@ def axpy(a, x, y, blocks, threads) -> dict:
     right = a * x64  # (n,)
     first = np.arange(n) < blocks * threads  # (n,)
     one_each = np.where(first, right, 0)  # (n,)
-    last = "the reference without the last number"
-    if n % blocks == 1:
-        last += f": n % {blocks} is 1, so is n / gridDim.x rounded down, or does the loop end one too early?"
     wrong = {
-        "the reference for the first numbers alone, one for each thread: each must go on, by gridDim.x * blockDim.x": (
-            one_each
-        ),
-        "the reference without the first numbers, one for each thread: begin at the thread's own": np.where(
+        "the reference for the first gridDim.x * blockDim.x numbers alone, one for each thread": (one_each),
+        "the reference without the first gridDim.x * blockDim.x numbers, one for each thread": np.where(
             first, 0, right
         ),
-        last: np.where(np.arange(n) < n - 1, right, 0),
+        "the reference without the last number": np.where(np.arange(n) < n - 1, right, 0),
         "the reference without the first number": np.where(np.arange(n) > 0, right, 0),
         "x: it is not multiplied by a": x64,
         "a: it is not multiplied by x": np.full_like(x64, a),
         "a + x": a + x64,
         "a · y": a * y64,
         "x / a": x64 / a,
-        "a · x cut to whole numbers: is there an int where a float belongs?": np.trunc(right),
-        "a · x with a cut to a whole number: is there an int where a float belongs?": np.trunc(a) * x64,
-        "a · x with x cut to whole numbers: is there an int where a float belongs?": a * np.trunc(x64),
+        "a · x cut to whole numbers, as an int holds them": np.trunc(right),
+        "a · x with a cut to a whole number, as an int holds it": np.trunc(a) * x64,
+        "a · x with x cut to whole numbers, as an int holds them": a * np.trunc(x64),
         "(a - 1) · y + x, so y became a · y + x: y was multiplied by a, and x was not": (a - 1) * y64 + x64,
         "a · x, added by every thread to every number": blocks * threads * right,
         "a · x, added by every block to every number": blocks * right,
@@ -190,7 +179,7 @@ def axpy(a, x, y, blocks, threads) -> dict:
     turns = np.zeros((-(-n // (blocks * threads)), blocks * threads))  # of the loop
     turns.reshape(-1)[:n] = right
     carried = turns.cumsum(axis=0).reshape(-1)[:n]  # (n,)
-    wrong["a · x, added to what the thread's turns before added: begin each turn anew"] = carried
+    wrong["a · x, added to what the thread's turns before added"] = carried
     found = without_the_last(a, x, y, blocks, threads)
     wrong |= {words: array for words, array in found.items() if not np.array_equal(array, one_each)}
     return {words: (array, LOOP) for words, array in wrong.items()}
@@ -232,9 +221,9 @@ def split_heads(qkv, NH, out) -> dict:
     if np.array_equal(out, right):  # the rest takes a while
         return known
     more = {
-        "the reference of b = 0 for every b: qkv is never read at another b": right[:, :1],
-        "the reference of t = 0 for every t: qkv is never read at another t": right[:, :, :, :1],
-        "the reference of j = 0 for every j: qkv is never read at another j": right[..., :1],
+        "the reference of b = 0 for every b": right[:, :1],
+        "the reference of t = 0 for every t": right[:, :, :, :1],
+        "the reference of j = 0 for every j": right[..., :1],
     }
     axes = "3", "B", "NH", "T", "hs"
     for order in permutations(range(4)):

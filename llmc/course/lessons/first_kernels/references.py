@@ -43,8 +43,7 @@ def compare_grid(got, rows, cols, block):
         raise WrongAnswer(f"the grid should be a tuple of two, (blocks in x, blocks in y), but is {describe(got)}.")
     wanted = _smallest((cols, rows), block)
     if not all(isinstance(n, (int, np.integer)) for n in got):
-        floors = "`/` gives a float, and `//` rounds down, but these numbers must be rounded up"
-        right = "the numbers are right; make each an int" if got == wanted else floors
+        right = "the numbers are right; make each an int" if got == wanted else f"expected {wanted}"
         raise WrongAnswer(f"a grid is made of whole numbers, and this one is {got}: {right}.", explained=got == wanted)
     if got == wanted:
         return
@@ -69,31 +68,27 @@ EXCHANGED = {  # mistakes, and the grid (x, y) that each gives for sizes (column
     "the grid's axes are in the wrong order: x first, then y": lambda n, d: _smallest(n, d)[::-1],
 }
 ALONG = {  # mistakes of one axis or of both, and the blocks that each gives for n numbers and d threads
-    "n // d{}, which rounds down: round up": lambda n, d: n // d,
+    "n // d{}, which rounds down": lambda n, d: n // d,
     "n // d + 1{}, which adds a block where n is a multiple of d": lambda n, d: n // d + 1,
-    "n / d, rounded to the nearest,{}: round n / d up": lambda n, d: round(n / d),
+    "n / d, rounded to the nearest,{}": lambda n, d: round(n / d),
     "round(n / d + 0.5){}: of a half, round goes to the even neighbour, so 16.5 becomes 16, but 3.5 becomes 4": (
         lambda n, d: round(n / d + 0.5)
     ),
-    "n / d + 0.5{}, rounded down, which is n / d to the nearest: round n / d up": lambda n, d: int(n / d + 0.5),
-    "(n - 1) // d{}: add 1 to it": lambda n, d: (n - 1) // d,
+    "n / d + 0.5{}, rounded down, which is n / d to the nearest": lambda n, d: int(n / d + 0.5),
+    "(n - 1) // d{}": lambda n, d: (n - 1) // d,
     "n / d, rounded up, and 1 more{}": lambda n, d: -(-n // d) + 1,
 }
 FORMULAS = {
-    "These are the threads that are needed, not the blocks: divide by those of a block": (
+    "These are the threads that are needed, not the blocks": (
         lambda n, d: tuple(blocks * threads for blocks, threads in zip(_smallest(n, d), d))
     ),
-    "These are the numbers of the matrix, not blocks: divide by the threads of a block": lambda n, d: n,
-    "Both are divided by all threads of a block: divide by those along the same axis": (
+    "These are the numbers of the matrix, not blocks": lambda n, d: n,
+    "Both are divided by all threads of a block, not by those along the same axis": (
         lambda n, d: tuple(-(-numbers // (d[0] * d[1])) for numbers in n)
     ),
-    "The rows are divided by the block's threads along x, too: divide them by those along y": (
-        lambda n, d: (-(-n[0] // d[0]), -(-n[1] // d[0]))
-    ),
-    "The columns are divided by the block's threads along y, too: divide them by those along x": (
-        lambda n, d: (-(-n[0] // d[1]), -(-n[1] // d[1]))
-    ),
-    "These blocks would do for all numbers in one row, but a grid has two axes: take each axis on its own": (
+    "The rows are divided by the block's threads along x, too": (lambda n, d: (-(-n[0] // d[0]), -(-n[1] // d[0]))),
+    "The columns are divided by the block's threads along y, too": (lambda n, d: (-(-n[0] // d[1]), -(-n[1] // d[1]))),
+    "These blocks would do for all numbers in one row, but a grid has two axes": (
         lambda n, d: (-(-n[0] * n[1] // (d[0] * d[1])), 1)
     ),
 }

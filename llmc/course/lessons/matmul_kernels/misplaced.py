@@ -5,8 +5,6 @@ And what a sum gives that holds whole numbers alone.
 
 import numpy as np
 
-ZEROS = "put zeros behind the end of K"
-
 
 def in_an_int(a, b):
     """Product (M, N) of a (M, K) and b (N, K) that loses what is behind its point after each k."""
@@ -26,24 +24,20 @@ def behind_the_end(a, b, slices) -> dict:
         "k % K for each k": k % K,
     }
     return {
-        f"the product with {words} that the last slice has no number for: {ZEROS}": a[:, at] @ b[:, at].T
+        f"the product with {words} that the last slice has no number for": a[:, at] @ b[:, at].T
         for words, at in places.items()
     }
 
 
-def first_slice_of_one(a, b, slices, buffers=False) -> dict:
-    """Products (M, N) of a (M, K) and b (N, K) in which one of them stays at its first slice.
-
-    buffers: has each of them two, which are exchanged after each slice?
-    """
+def first_slice_of_one(a, b, slices) -> dict:
+    """Products (M, N) of a (M, K) and b (N, K) in which one of them stays at its first slice."""
     K = a.shape[1]
     k = np.arange(-(-K // slices) * slices)
     wide_a, wide_b = (np.pad(m, ((0, 0), (0, len(k) - K))) for m in (a, b))
     first = k % slices
-    asked = "is k0 missing where {0} is read" + ", or are the buffers of {0} not exchanged" * buffers
     return {
-        f"the product with the first slice of a in all of them: {asked.format('a')}?": wide_a[:, first] @ wide_b.T,
-        f"the product with the first slice of b in all of them: {asked.format('b')}?": wide_a @ wide_b[:, first].T,
+        "the product with the first slice of a in all of them": wide_a[:, first] @ wide_b.T,
+        "the product with the first slice of b in all of them": wide_a @ wide_b[:, first].T,
     }
 
 
@@ -53,12 +47,8 @@ def turned_slices_of_a(a, b, tile) -> dict:
     wide_a, wide_b = (_padded(m, tile) for m in (a, b))
     turned_a, turned_b = _each_turned(wide_a, tile), _each_turned(wide_b, tile)
     return {
-        "the product with each slice of a turned: one side takes as as [row][k], the other as [k][row]": (
-            (turned_a @ wide_b.T)[:M, :N]
-        ),
-        "the product with each slice of a and of b turned: fill as[row][k] and bs[column][k], and read them so": (
-            (turned_a @ turned_b.T)[:M, :N]
-        ),
+        "the product with each slice of a turned": ((turned_a @ wide_b.T)[:M, :N]),
+        "the product with each slice of a and of b turned": ((turned_a @ turned_b.T)[:M, :N]),
     }
 
 
@@ -68,11 +58,9 @@ def of_other_tiles(right, tile) -> dict:
     m, n = np.indices(right.shape)
     wide = _padded(right, tile)
     return {
-        "the product with the first rows of a in every tile: is m0 missing where a is read?": right[m % tile, n],
-        "the product with the first rows of b in every tile: is n0 missing where b is read?": right[m, n % tile],
-        "the product with the first rows of both in every tile: are m0 and n0 missing where they are read?": right[
-            m % tile, n % tile
-        ],
+        "the product with the first rows of a in every tile": right[m % tile, n],
+        "the product with the first rows of b in every tile": right[m, n % tile],
+        "the product with the first rows of both in every tile": right[m % tile, n % tile],
         "the right numbers with bs[row] in place of bs[column]: a column of the result has its own row of b": wide[
             m, n // tile * tile + m % tile
         ],
@@ -89,7 +77,7 @@ def turned(a, tile=32) -> dict:
     wide = np.full([-(-n // tile) * tile for n in a.shape], np.nan)
     wide[: a.shape[0], : a.shape[1]] = a
     row, column, first_m, first_k = m % tile, k % tile, m // tile * tile, k // tile * tile
-    swizzle = "tile that is written and not read in the same way, or the reverse: both need it"
+    swizzle = "tile that is written and not read in the same way, or the reverse"
     both = "the swizzle is written with a plus, (lane + row) % 32, and read with a minus, or the reverse"
     return {
         "a with rows and columns exchanged for the tiles, and not inside of each: the tile is turned twice, "

@@ -16,7 +16,6 @@ from llmc.errors import KernelError
 
 COPY, END, MULTIPLY, WAIT = 1, 2, 3, 100  # a wait is noted as 100 and how many batches may still be on their way
 MOST = 4096
-BATCHES = ": `wait_but<n>` waits for all batches but the last n, and a slice may be more than one"
 NOTES = f"""
 __device__ int notes[{MOST}];
 __device__ int noted;
@@ -79,10 +78,10 @@ def demand(code, kernel, grid, block, arguments, slices):
     if noted and sum(hidden) < 2 * (slices - 1):
         whole = sum(a and b for a, b in zip(hidden[::2], hidden[1::2]))
         half = sum(hidden) - 2 * whole
-        also = f" Of {half} others, only one of the two copies that a thread makes does."
+        also = f" Of {half} others, only one of the two copies that a thread makes does: `wait_but<n>` waits for all "
+        also += "batches but the last n, and a slice may be more than one."
         raise Wasteful(
             f"right, but only {whole} of {slices} slices come in the background of a multiplication; the goal is all "
-            f"but the first.{also if half else ''}\nAsk for the next slice, into the buffers that are not being read, "
-            f"then multiply with the present one, and only then wait{BATCHES * (half > 0)}.\n"
+            f"but the first.{also if half else ''}\n"
             f"→ Where to look: {BACKGROUND}."
         )

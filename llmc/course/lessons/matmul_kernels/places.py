@@ -34,8 +34,7 @@ WHERE = {
 }
 
 TURNED = {  # for exercise 2
-    "uninitialised": "which rows of the tile do the 8 warps fill (4 each, and all 32 together), and which columns the "
-    f"lanes? Each of the 32 by 32 places that is read must be among them; {BANKS}",
+    "uninitialised": f"the 8 warps fill the 32 rows of a tile, 4 each; {BANKS}",
     "bank_conflicts": BANKS,
     "efficiency": ALONG,
     "race": BARRIER,
@@ -45,8 +44,6 @@ TURNED = {  # for exercise 2
 ASKED = {  # for exercise 4
     "race": WAIT,
     "copy over what is read": BARRIER,
-    "uninitialised": "`ask` fills a whole tile, behind the end of K with zeros, if all 256 threads call it; so no such "
-    f"call for this buffer comes before the turn in which it is read first: find that turn, and its k0; {BACKGROUND}",
+    "uninitialised": "`ask` fills a whole tile, behind the end of K with zeros, if all 256 threads call it; "
+    f"{BACKGROUND}",
 }
-
-STUCK = "ask for k0 + 8, into the buffer whose turn it is, and exchange the buffers"

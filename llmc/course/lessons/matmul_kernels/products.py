@@ -10,9 +10,6 @@ import numpy as np
 from llmc.course.lessons.matmul_kernels import misplaced
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND, BACKWARD, BANKS, NAIVE, SQUARE, TILES
 
-APART = re.compile(r"lie (\d+) apart where they are multiplied")
-ANEW = "is it declared, or set to 0, inside of the loop, and so begins anew in every turn? Or is it set, with =?"
-
 
 def product(a, b, a_runs, b_runs):
     """Result (M, N), float32, from float64 sums. a: (M, K), or (K, M) where k does not run; b: (N, K) or (K, N)."""
@@ -20,25 +17,17 @@ def product(a, b, a_runs, b_runs):
     return (a64 @ b64.T).astype(np.float32)
 
 
-def mistakes(
-    a,
-    b,
-    a_runs,
-    b_runs,
-    slices,
-    stuck="is k0 missing in an index, or is a slice filled once, before the loop?",
-    look=TILES,
-) -> dict:
+def mistakes(a, b, a_runs, b_runs, slices, look=TILES) -> dict:
     """Known wrong results (M, N) of a kernel that takes that many k at a time.
 
-    stuck: why it may stay at the first. look: where slices are explained.
+    look: where slices are explained.
     """
     a64, b64 = _upright(a, a_runs), _upright(b, b_runs)  # (M, K), (N, K)
     K, right = a64.shape[1], a64 @ b64.T  # (M, N)
     found = {
         "the transposed result: result[m][n] lies at m * N + n": (right.T.reshape(right.shape), NAIVE),
         "the product without the last k": (a64[:, :-1] @ b64[:, :-1].T, TILES),
-        f"the products of the last k alone: {ANEW}": (a64[:, -1:] @ b64[:, -1:].T, TILES),
+        "the products of the last k alone": (a64[:, -1:] @ b64[:, -1:].T, TILES),
     }
     if look != BACKGROUND:  # or else `next_mistakes` tells which calls of `ask` misread them
         found |= {
@@ -51,10 +40,9 @@ def mistakes(
                 BACKWARD,
             ),
         }
-    one_sum = "multiply each number of a with its own of b, then add"
     found |= {
-        f"the sum of a, times the sum of b: {one_sum}": (a64.sum(axis=1)[:, None] * b64.sum(axis=1), TILES),
-        f"the sum of a + b over k: {one_sum}": (a64.sum(axis=1)[:, None] + b64.sum(axis=1), TILES),
+        "the sum of a, times the sum of b": (a64.sum(axis=1)[:, None] * b64.sum(axis=1), TILES),
+        "the sum of a + b over k": (a64.sum(axis=1)[:, None] + b64.sum(axis=1), TILES),
         "the product without the first k": (a64[:, 1:] @ b64[:, 1:].T, TILES),
     }
     found["the product with a sum that is kept in an int, which cuts it off to a whole number after each k"] = (
@@ -64,30 +52,30 @@ def mistakes(
     if K % slices:
         found |= {words: (array, look) for words, array in misplaced.behind_the_end(a64, b64, slices).items()}
     if K > slices:
-        stays = misplaced.first_slice_of_one(a64, b64, slices, look == BACKGROUND)
+        stays = misplaced.first_slice_of_one(a64, b64, slices)
         found |= {words: (array, look) for words, array in stays.items()}
         often = -(-K // slices) - np.arange(K) // slices  # (K,) slices from that of k on, its own among them
-        found["the totals so far added after every slice: add to result once, behind the loop over k0"] = (
+        found["the totals so far added after every slice"] = (
             (a64 * often) @ b64.T,
             look,
         )
         whole, rest = K // slices * slices, K % slices
         found |= {
-            f"the sum over the first {slices} k alone: take slice after slice": (
+            f"the sum over the first {slices} k alone": (
                 a64[:, :slices] @ b64[:, :slices].T,
                 look,
             ),
-            f"the sum over the last slice alone: {ANEW}": (
+            "the sum over the last slice alone": (
                 a64[:, (K - 1) // slices * slices :] @ b64[:, (K - 1) // slices * slices :].T,
                 look,
             ),
-            f"the first slice of {slices} k again and again: {stuck}": (
+            f"the first slice of {slices} k again and again": (
                 _again(a64, b64, slices),
                 look,
             ),
         }
         if K > 2 * slices:
-            found["the product without the second slice: the next one begins at k0 + " + str(slices)] = (
+            found["the product without the second slice"] = (
                 right - a64[:, slices : 2 * slices] @ b64[:, slices : 2 * slices].T,
                 look,
             )
@@ -97,12 +85,12 @@ def mistakes(
                 a64[:, :whole] @ b64[:, :whole].T,
                 look,
             )
-            found["the product, plus what the slice before has left behind the end of K: put zeros there"] = (
+            found["the product, plus what the slice before has left behind the end of K"] = (
                 right + a64[:, left] @ b64[:, left].T,
                 look,
             )
         else:
-            found["the sum without the last slice: where is that multiplied?"] = (
+            found["the sum without the last slice"] = (
                 a64[:, :-slices] @ b64[:, :-slices].T,
                 look,
             )
@@ -111,7 +99,7 @@ def mistakes(
 
 def tile_mistakes(right, tile) -> dict:
     """Known results (M, N) of a kernel that takes rows for columns in each tile, or the rows of another tile."""
-    words = f"the right numbers with each tile of {tile} x {tile} turned: a row of as belongs to this thread's row"
+    words = f"the right numbers with each tile of {tile} x {tile} turned"
     whole, m, n = _whole(right, tile)  # (M, N) each
     turned = whole[m // tile * tile + n % tile, n // tile * tile + m % tile]  # (M, N)
     found = {words: turned[: right.shape[0], : right.shape[1]]} | misplaced.of_other_tiles(right, tile)
@@ -125,14 +113,12 @@ def turned_slice_mistakes(a, b, tile) -> dict:
     whole[:N, :K] = b
     n, k = np.indices(whole.shape)
     turned = whole[n // tile * tile + k % tile, k // tile * tile + n % tile]  # (N, K) of whole tiles
-    words = (
-        "the product with each slice of b turned: one side takes bs as [column][k], the other as [k][column]; fill it "
-        "as bs[row][column] = b[n0 + row][k0 + column], and read bs[column][i]"
-    )
     right = a.astype(np.float64) @ b.astype(np.float64).T
     wide = np.zeros((M, whole.shape[1]))  # a, with zeros behind the end of K
     wide[:, :K] = a
-    found = {words: (wide @ turned.T)[:, :N]} | misplaced.turned_slices_of_a(a.astype(np.float64), b, tile)
+    found = {"the product with each slice of b turned": (wide @ turned.T)[:, :N]} | misplaced.turned_slices_of_a(
+        a.astype(np.float64), b, tile
+    )
     return telling({words: (array, TILES) for words, array in found.items()}, right)
 
 
@@ -143,11 +129,11 @@ def next_mistakes(a, b, slices, tile) -> dict:
     found = {}
     for more, places in ((1, f"0, 1, {1 + slices}"), (0, f"0, 0, {slices}")):  # k0 + 1, k0
         starts = [0, *(k0 + more for k0 in range(0, K, slices))][: -(-K // slices)]
-        words = f"the product of slices that begin at k = {places}, …: the next one begins at k0 + {slices}"
+        words = f"the product of slices that begin at k = {places}, …"
         found[words] = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
     if K > 2 * slices:
         starts = [0, *[slices] * (-(-K // slices) - 1)]
-        words = "the product of the first slice and then of the second again and again: do the two buffers take turns?"
+        words = "the product of the first slice and then of the second again and again"
         found[words] = sum(a64[:, s : s + slices] @ b64[s : s + slices] for s in starts)
     place, across = np.arange(M) % tile, np.arange(N) % tile  # in the tile: (M,), (N,)
     rows, columns = place // 4 * 4 + place, 2 * across  # what lies there if `first` is the thread's row or column
@@ -168,7 +154,7 @@ def next_mistakes(a, b, slices, tile) -> dict:
         words = f"the product with {{0}} in place of {{1}}, the size, in the call of ask for {which} of {{2}}"
         found[words.format("M", "N", "b")] = a64 @ np.where(wrong[:, None], rows_of_m, b64)
         found[words.format("N", "M", "a")] = np.where(wrong, rows_to_n, a64) @ b64
-        words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}}): is runs right in each call of ask?"
+        words = f"the product with {which} of {{0}} read as if {{0}} were ({{1}})"
         found[words.format("a", "K, M")] = np.where(wrong, a64.reshape(K, M).T, a64) @ b64
         found[words.format("b", "N, K")] = a64 @ np.where(wrong[:, None], b64.reshape(N, K).T, b64)
     right = a64 @ b64
@@ -203,16 +189,13 @@ def square_mistakes(right, size, tile) -> dict:
     whole, m, n = _whole(right, tile)  # (M, N) each
     (m0, row, i), (n0, column, j) = (_in_tiles(index, size, tile) for index in (m, n))
     down, across = m0 + row + size <= right.shape[0], n0 + column + size <= right.shape[1]
-    cut_off = (
-        "the right numbers of {} alone: at the edges, ask of each number of a square, not of all at once, whether "
-    )
-    cut_off += "it lies in result (m < M && n < N)"
+    cut_off = "the right numbers of {} alone"
     first = (
         "the right numbers, but with the first {0} of each thread's square all over it: {0} {1} has numbers of its own"
     )
-    other = "the product with {0} read at this thread's {1}: in {0}[k][…], take the {2}"
+    other = "the product with {0} read at this thread's {1}, not its {2}"
     found = {
-        f"the right numbers with each thread's square of {size} x {size} turned: are i and j exchanged?": (
+        f"the right numbers with each thread's square of {size} x {size} turned": (
             whole[m0 + row + j, n0 + column + i]
         ),
         cut_off.format(f"whole squares of {size} x {size}"): np.where(down & across, whole, 0),
@@ -227,18 +210,8 @@ def square_mistakes(right, size, tile) -> dict:
     found = {words: array[cut] for words, array in found.items()}
     for words, array in _other_places(whole, m, n, size, tile).items():
         found.setdefault(words, array[cut])
-    told = {_with_advice(words, tile // size): (array, SQUARE) for words, array in _told_apart(found).items()}
+    told = {words: (array, SQUARE) for words, array in _told_apart(found).items()}
     return telling(told, right)
-
-
-def _with_advice(words, threads) -> str:
-    """The words; where threads that write what lies side by side multiply what overlaps, what they should multiply.
-
-    threads: of a row. Numbers as far apart as there are threads do not overlap, and may be what was meant.
-    """
-    apart = APART.search(words)
-    other = apart and int(apart[1]) != threads
-    return f"{words}: multiply as[k][row + i] with bs[k][column + j]" if other else words
 
 
 def _other_places(whole, m, n, size, tile) -> dict:

@@ -124,8 +124,8 @@ def _too_often(bench, most_calls) -> str:
     ways = len(set(bench.tried))
     again = len(bench.tried) - ways
     if again and ways <= most_calls:
-        return f"These are only {ways} different ways, and {again} times one of them again: keep what you measure."
-    said = f"There are {len(bench.us):,} ways: leave out what cannot be the best."
+        return f"These are only {ways} different ways, and {again} times one of them again."
+    said = f"There are {len(bench.us):,} ways."
     return f"{said} And {again} times it measured a way that it had measured before." if again else said
 
 
@@ -161,7 +161,7 @@ def _left_out(bench, tile, fastest) -> str:
         return ""
     return (
         f" The fastest way that autotune measured is another tile with parts = {fastest[1]}, of which it measured no "
-        "other parts: which tiles does it go on with?"
+        "other parts."
     )
 
 

@@ -56,19 +56,17 @@ def sums_gone_wrong(of_lane) -> dict:
     """{what went wrong in adding up the lanes: what each lane has then}; of_lane and results (N, 32)."""
     everything = of_lane.sum(axis=1, keepdims=True) + np.zeros_like(of_lane)
     return {
-        "the lane's own sum: the lanes have not been added up": of_lane,
-        "the sum over 16 of the 32 lanes: the first gap is 16": shuffled_xor(of_lane, np.add, GAPS[1:]),
-        "the sum over every second lane: the last gap is 1, so go on while gap > 0": shuffled_xor(
-            of_lane, np.add, GAPS[:-1]
-        ),
+        "the lane's own sum, not that of all lanes": of_lane,
+        "the sum over 16 of the 32 lanes, 0 to 15 or 16 to 31": shuffled_xor(of_lane, np.add, GAPS[1:]),
+        "the sum over every second lane": shuffled_xor(of_lane, np.add, GAPS[:-1]),
         "what __shfl_down_sync leaves in each lane: only lane 0 has the whole sum": shuffled_down(of_lane, np.add),
         "what __shfl_up_sync leaves in each lane: only lane 31 has the whole sum": shuffled_up(of_lane, np.add),
         "what __shfl_sync leaves: its last argument is a lane, not a distance": shuffled_from(of_lane, np.add),
-        "the largest of the lanes' sums: add them up": of_lane.max(axis=1, keepdims=True) + np.zeros_like(of_lane),
-        "another lane's own sum: the shuffles overwrite, so add with +=": of_lane[:, ::-1],
-        "lane 0's own sum: the lanes have not been added up": of_lane[:, :1] + np.zeros_like(of_lane),
+        "the largest of the lanes' sums": of_lane.max(axis=1, keepdims=True) + np.zeros_like(of_lane),
+        "another lane's own sum, that of lane 31 - lane": of_lane[:, ::-1],
+        "lane 0's own sum, not that of all lanes": of_lane[:, :1] + np.zeros_like(of_lane),
         "what shuffles that subtract leave in each lane": shuffled_xor(of_lane, np.subtract),
-        "32 times the sum: do the lanes add up what each has whole already?": 32 * everything,
+        "32 times the sum": 32 * everything,
     }
 
 

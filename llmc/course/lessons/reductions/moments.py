@@ -23,7 +23,7 @@ def normed(x, w, b, rstd=None) -> dict:
     mean, variance = x.mean(axis=1, dtype=np.float64)[:, None], x.var(axis=1, dtype=np.float64)[:, None]  # (N, 1)
     C, counts = x.shape[1], _counts(x.shape[1])
     r = 1 / np.sqrt(variance * C / counts[np.arange(C) % LANES] + layernorm.EPS)  # (N, C)
-    known["out"]["the reference with seen.count, which only lane 0 has of the whole row: take C"] = (
+    known["out"]["the reference with seen.count, which only lane 0 has of the whole row"] = (
         (x - mean) * r * w + b,
         MERGE,
     )
@@ -53,9 +53,7 @@ def _means(x) -> dict:
         "the result of moving the mean by a's share: towards b it moves by b's share": lambda a, b: (
             a[1] + (b[1] - a[1]) * (1 - share_of_b(a, b))
         ),
-        "the result of moving the mean away from b: gap is b.mean - a.mean, and it is added": lambda a, b: (
-            a[1] - (b[1] - a[1]) * share_of_b(a, b)
-        ),
+        "the result of moving the mean away from b": lambda a, b: a[1] - (b[1] - a[1]) * share_of_b(a, b),
         "the result of moving the mean by gap / n, as for a single number: b has n_b of them": lambda a, b: (
             a[1] + (b[1] - a[1]) / np.maximum(a[0] + b[0], 1)
         ),
@@ -71,10 +69,10 @@ def _means(x) -> dict:
             if not np.allclose(guarded, known[words], equal_nan=True):
                 known[f"{words} (empty parts aside)"] = guarded
         lost, _ = merged(x, count=lambda a, b: a[0])  # (N,)
-    one = "the last number that lane 0 has seen: the count of both parts is n_a + n_b"
+    one = "the last number that lane 0 has seen"
     grown, _ = merged(x, count=lambda a, b: np.where(a[0] + b[0] > 0, a[0] + 1, 0))  # (N,)
     known |= {"the result of parts that count n_a + 1 together: they have n_a + n_b numbers": grown}
-    known |= {one: lost, "the mean divided by C once more: seen.mean is divided already": x.mean(axis=1) / x.shape[1]}
+    known |= {one: lost, "the mean divided by C once more": x.mean(axis=1) / x.shape[1]}
     return known
 
 
@@ -106,7 +104,7 @@ def _squares(x) -> dict:
         "gap² / 2: it must be multiplied by n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) / 2,
         "gap² · n_b / n: n_a is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0] / n(a, b),
         "gap² · n_a / n: n_b is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0] / n(a, b),
-        "gap² · n_b: n_a / n is missing, or a.count holds n already": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0],
+        "gap² · n_b in place of gap² · n_a · n_b / n": lambda a, b: a[2] + b[2] + gap2(a, b) * b[0],
         "gap² · n_a: n_b / n is missing": lambda a, b: a[2] + b[2] + gap2(a, b) * a[0],
         "gap · n_a · n_b / n: the gap must be squared": lambda a, b: (
             a[2] + b[2] + (b[1] - a[1]) * a[0] * b[0] / n(a, b)
@@ -116,7 +114,7 @@ def _squares(x) -> dict:
         "a step as for a single number: b's squares and n_b are missing": lambda a, b: (
             a[2] + gap2(a, b) * a[0] / n(a, b)
         ),
-        "the average of both parts': add them up, they are sums": lambda a, b: (
+        "the average of both parts', which are sums": lambda a, b: (
             (a[2] * a[0] + b[2] * b[0]) / n(a, b) + gap2(a, b) * a[0] * b[0] / n(a, b)
         ),
         "(mean_a - mean)² + (mean_b - mean)²: each must be multiplied by its count, n_a and n_b": lambda a, b: (
@@ -131,7 +129,7 @@ def _squares(x) -> dict:
         "n_b · (mean_a - mean)² + n_a · (mean_b - mean)²: each belongs to its own count": lambda a, b: (
             a[2] + b[2] + gap2(a, b) * (b[0] ** 3 + a[0] ** 3) / n(a, b) ** 2
         ),
-        "n_a · (mean_a - mean)² - n_b · (mean_b - mean)²: add them": lambda a, b: (
+        "n_a · (mean_a - mean)² - n_b · (mean_b - mean)²": lambda a, b: (
             a[2] + b[2] + gap2(a, b) * a[0] * b[0] * (b[0] - a[0]) / n(a, b) ** 2
         ),
         "gap² · n_a · n_b / n of a gap from the new mean: it is mean_b - mean_a": lambda a, b: (
@@ -151,7 +149,7 @@ def _squares(x) -> dict:
             rstd = _rstd(merged(x, squares=_guarded(rule, 2))[1], x)  # (N,)
             if not np.allclose(rstd, known[f"the result of squares with {words}"], equal_nan=True):
                 known[guarded] = rstd
-    none = "1 / √eps: the squares stay 0. gap² · n_a · n_b / n is what two parts add when they merge"
+    none = "1 / √eps: the squares are 0"
     known[none] = _rstd(np.zeros(len(x)), x)
     return known
 
@@ -164,9 +162,9 @@ def _statistics(x) -> dict:
         "the reference with the eps divided by C, too": 1 / np.sqrt(variance + layernorm.EPS / C),
         "the reference with eps outside of the root": 1 / np.sqrt(variance) + layernorm.EPS,
         "the reference with eps subtracted": 1 / np.sqrt(np.maximum(variance - layernorm.EPS, 1e-30)),
-        "the reference with the squares divided by 32: divide by C": 1 / np.sqrt(variance * C / LANES + layernorm.EPS),
-        "the reference with the squares divided by C / 4: divide by C": 1 / np.sqrt(4 * variance + layernorm.EPS),
-        "1 / (variance + eps)²: the root is missing": 1 / (variance + layernorm.EPS) ** 2,
+        "the reference with the squares divided by 32, not by C": 1 / np.sqrt(variance * C / LANES + layernorm.EPS),
+        "the reference with the squares divided by C / 4, not by C": 1 / np.sqrt(4 * variance + layernorm.EPS),
+        "1 / (variance + eps)²": 1 / (variance + layernorm.EPS) ** 2,
     }
 
 
@@ -212,13 +210,13 @@ def fused(x1, x2, w, b, outputs) -> dict:
         known["rstd"][f"the result of squares with the mean not subtracted from .{slot}"] = _rstd(uncentred, x1), CACHED
     for name, part in (("x1", x1), ("x2", x2)):
         apart = ((part - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)  # (N,)
-        words = f"the result with the squares of {name} around the mean of the sum: keep x1 + x2 for the second loop"
+        words = f"the result with the squares of {name} around the mean of the sum"
         known["rstd"][words] = _rstd(apart, x1), CACHED
     deviations = total - total.mean(axis=1, keepdims=True)  # (N, C)
     quads = np.add.reduceat(deviations, np.arange(0, x1.shape[1], 4), axis=1)  # (N, C / 4)
-    words = "the result with the square of the sum of four deviations: square each of x, y, z and w, then add"
+    words = "the result with the square of the sum of four deviations"
     known["rstd"][words] = _rstd((quads**2).sum(axis=1), x1), CACHED
-    fourth = "a quarter of the numbers: a float4 has x, y, z and w, and all four count"
+    fourth = "a quarter of the numbers, .x of each float4"
     known["residual"][f"x1 with x2 added to {fourth}"] = few, CACHED
     known["mean"][f"1 / C times the sum of {fourth}"] = (one_of_four * total).sum(axis=1) / x1.shape[1], CACHED
     known["rstd"][f"the result with the squares of {fourth}"] = _rstd(squares, x1), CACHED

@@ -39,25 +39,18 @@ WHERE = {
 BY_BLOCKS = WHERE | dict.fromkeys(("race in global memory", "never-written"), TREE)  # exercise 1
 
 OWN_PLACE = WHERE | {  # exercise 5
-    "race": f"do two warps use one place? Give each `kept + threadIdx.x / 32 * (C / 4)`, not a barrier; {CACHED}",
+    "race": f"shared memory has room for 8 rows, one for each warp; {CACHED}",
 }
 
-_CANCELS = (
-    "rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits. {}; "
-    f"{TRAP}"
-)
-CANCELS = _CANCELS.format("Merge means and squares around the means")
-CANCELS_APART = _CANCELS.format(  # exercise 5: two loops
-    "The mean is known before the second loop: subtract it from each number, then square"
+CANCELS = (
+    f"rows with a large mean: E[x²] - E[x]² subtracts two large numbers that agree in nearly all their digits; {TRAP}"
 )
 NO_MAXIMUM = (
-    "exp overflows above 88.7 and vanishes below -103.9: subtract the maximum of the whole row (start it below every "
-    f"number, not at 0), and never take exp of anything above 0; {WARP}"
+    f"exp overflows above 88.7 and vanishes below -103.9, and x - the maximum of the whole row is never above 0; {WARP}"
 )
 NO_TOP = (
-    "exp overflows above 88.7: never take exp of anything above 0, so subtract a maximum that counts x[c]. Is `top` "
-    "itself updated in every turn, and `total` too (not a second one inside the loop), is the factor "
-    f"exp(old maximum - new maximum), and does every lane end with the row's maximum? {ONLINE}"
+    "exp overflows above 88.7, and neither x[c] - a maximum that counts x[c] nor old maximum - new maximum is ever "
+    f"above 0; {ONLINE}"
 )
-NO_NUMBER = f"is something divided by 0? A part may be empty, and so may both; {MERGE}"
-NO_ROOT = f"where is the root of a negative number, or 0 / 0; {MERGE}"
+NO_NUMBER = f"0 / 0 is NaN, and a part may be empty, and so may both; {MERGE}"
+NO_ROOT = f"the root of a negative number is NaN, and so is 0 / 0; {MERGE}"

@@ -41,12 +41,13 @@ def finite(name, got, why):
 def finite_sums(name, got, why):
     """WrongAnswer with that reason for quotients by sums that are 0 everywhere, or not finite."""
     if np.isposinf(got).all():
-        quotient = "as after division by a sum that is 0, or as exp of a huge number"
-        raise WrongAnswer(f"{name} is infinite everywhere, {quotient}.\n{why[0].upper()}{why[1:]}.")
+        raise WrongAnswer(f"{name} is infinite everywhere: {why}.")
     if not np.isfinite(got).all():
         raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
     if not got.any():
-        raise WrongAnswer(f"{name} is all zeros, as after division by an infinite sum, or in whole numbers: {why}.")
+        raise WrongAnswer(
+            f"{name} is all zeros, and each row should add up to 1.\n→ Where to look: {why.rpartition('; ')[2]}."
+        )
 
 
 def all_arrive(report):

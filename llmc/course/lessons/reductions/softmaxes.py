@@ -33,16 +33,16 @@ def mistakes(x) -> dict:
     x64 = np.asarray(x, np.float64)
     C, e = x64.shape[1], np.exp(x64 - x64.max(axis=1, keepdims=True))  # (N, C)
     total = e.sum(axis=1, keepdims=True)  # (N, 1)
-    known = {"exp(x - max): it is not divided by its sum, or by a sum of 1 that an int has cut": (e, WARP)}
+    known = {"exp(x - max), not divided by its sum": (e, WARP)}
     known |= relocated(softmax_crossentropy.softmax_mistakes(x64), WARP)
     known |= {
-        "exp(x - max) multiplied by its sum: divide": (e * total, WARP),
-        "exp(x - max) divided by the logarithm of its sum: divide by the sum": (e / np.log(total + (total == 1)), WARP),
+        "exp(x - max) multiplied by its sum": (e * total, WARP),
+        "exp(x - max) divided by the logarithm of its sum": (e / np.log(total + (total == 1)), WARP),
         "exp(x - max) divided by the sum of its squares": (e / (e * e).sum(axis=1, keepdims=True), WARP),
-        "exp(x - max) divided by C: divide by the sum": (e / C, WARP),
+        "exp(x - max) divided by C": (e / C, WARP),
         "exp(x - max) divided by the sum without the row's last number": (e / (total - e[:, -1:]), WARP),
         "exp(x - max) divided by the sum without the row's first number": (e / (total - e[:, :1]), WARP),
-        "exp(x) divided by the sum of exp(x - max): the maximum must be the same above and below": (
+        "exp(x) divided by the sum of exp(x - max)": (
             np.exp(x64) / total,
             WARP,
         ),
@@ -56,9 +56,7 @@ def mistakes(x) -> dict:
 
 def online_mistakes(x) -> dict:
     """The same of kernels that find maximum and sum in one loop, where what is left is to rescale the sums."""
-    known = mistakes(x)
-    with_own = f"{OF_LANES}: each lane's sum must be rescaled to the row's maximum before they are added"
-    return {with_own if words.startswith(OF_LANES) else words: (wrong[0], ONLINE) for words, wrong in known.items()}
+    return {words: (array, ONLINE) for words, (array, _) in mistakes(x).items()}
 
 
 def _by_lanes(x64) -> dict:
@@ -84,11 +82,11 @@ def _by_lanes(x64) -> dict:
                 e / (total + top.sum(axis=1, keepdims=True)),
                 WARP,
             ),
-            f"{OF_LANES}: combine the lanes' maxima first, because all must subtract the same number": (
+            OF_LANES: (
                 own_top / own.sum(axis=1, keepdims=True),
                 SHUFFLE,
             ),
-            "exp(x - the lane's maximum) divided by the right sum: top must become that of the row": (
+            "exp(x - the lane's maximum, not the row's) divided by the right sum": (
                 own_top / total,
                 ONLINE,
             ),
@@ -106,10 +104,8 @@ def _shuffled_tops(x64, top):
         "softmax with the maximum that __shfl_sync leaves: its last argument is a lane, not a distance": shuffled_from(
             top, np.maximum
         ),
-        "softmax with the maximum of every second lane: the last gap is 1, so go on while gap > 0": shuffled_xor(
-            top, np.maximum, GAPS[:-1]
-        ),
-        "softmax with the maximum over 16 of the 32 lanes: the first gap is 16": shuffled_xor(
+        "softmax with the maximum of every second lane": shuffled_xor(top, np.maximum, GAPS[:-1]),
+        "softmax with the maximum over 16 of the 32 lanes, 0 to 15 or 16 to 31": shuffled_xor(
             top, np.maximum, GAPS[1:]
         ),
     }
@@ -130,7 +126,7 @@ def _online(x64) -> dict:
     row_top = x64.max(axis=1, keepdims=True)  # (N, 1)
     e = np.exp(x64 - row_top)  # (N, C)
     rules = {
-        "the reference with a sum that is rescaled after the new number was added: rescale, then add": (
+        "the reference with a sum that is rescaled after the new number was added": (
             lambda total, fall, e: (total + e) * np.exp(fall)
         ),
         "the reference with the last number of each lane alone: the old sum is lost": lambda total, fall, e: e,
@@ -163,9 +159,8 @@ def _merged(x64, e) -> dict:
     top = by_lane(x64, LOWEST).max(axis=1)  # (N, 32)
     own = np.exp(by_lane(x64, -np.inf) - top[:, None]).sum(axis=1)  # (N, 32)   relative to the lane's own maximum
     stale, down = never_rescaled(x64), np.exp(top - row_top)  # (N, 32) each
-    separate = "exp(x - max) divided by sums of the lanes that are relative to each lane's own maximum"
     wrong = {
-        f"{separate}: rescale, then add": own,
+        "exp(x - max) divided by sums of the lanes that are relative to each lane's own maximum": own,
         "exp(x - max) divided by a sum that was never rescaled, neither in the loop nor between the lanes": stale,
         "the reference with a sum that is not rescaled when the maximum grows": stale * down,
         "exp(x - max) divided by sums of the lanes that are rescaled by exp(the row's maximum - the lane's): the "
@@ -191,7 +186,7 @@ def _in_pairs(x64, e, top, own) -> dict:
         f"{sums} the other's as it is: it, too, must be rescaled to the higher maximum": (
             lambda mine, its, down, its_down: mine * down + its
         ),
-        f"{sums} the lane's own as it is: it, too, must be rescaled to the higher maximum, before top is changed": (
+        f"{sums} the lane's own as it is: it, too, must be rescaled to the higher maximum": (
             lambda mine, its, down, its_down: mine + its * its_down
         ),
         f"{sums} the lane's own as it is, and the other's times exp(the lane's own maximum - the higher one): each sum "

@@ -13,14 +13,9 @@ def read_together(report, rows, most, where):
     requests, lanes, sectors = (sum(getattr(use, what) for use in reads) for what in ("requests", "lanes", "sectors"))
     if requests <= most * rows:
         return
-    if lanes < 2 * requests:
-        why = "One thread at a time asks for one number. Let the threads share the row: neighbours take neighbours."
-    elif sectors < 2 * requests:
-        why = "All threads of a warp ask for the same number, so all do the same work. Let each take its own share."
-    else:
-        why = "Several warps read the same numbers, or a loop reads them again. Let each thread take its own share."
     asked = f"the warps read from global memory {requests / rows:,.0f} times a row, where {most:,.0f} times are enough"
-    raise _wasteful(report, asked, why, where)
+    each = f"{lanes / requests:.1f} of 32 threads ask, for numbers in {sectors / requests:.1f} sectors of 8"
+    raise _wasteful(report, f"{asked}.\nOn average {each}", where)
 
 
 def added_together(report, rows, most, where):
@@ -28,20 +23,16 @@ def added_together(report, rows, most, where):
     requests = sum(use.requests for use in report.lines if use.space == "shared") / rows
     if requests > most:
         asked = f"the warps make {requests:,.0f} requests a row to shared memory, where a tree makes about 50"
-        why = (
-            "Does one thread add up what all threads have left? In a tree, many threads add side by side in each step."
-        )
-        raise _wasteful(report, asked, why, where)
+        raise _wasteful(report, asked, where)
 
 
 def written_once(report, numbers, where):
     """Wasteful if more than that many numbers are written to global memory."""
     writes = sum(use.lanes for use in report.lines if use.space == "global" and use.write)
     if writes > numbers:
-        asked = f"each result is written {writes / numbers:,.0f} times"
-        raise _wasteful(report, asked, "Many threads may have it, but only one of them should write it.", where)
+        raise _wasteful(report, f"each result is written {writes / numbers:,.0f} times, where once is enough", where)
 
 
-def _wasteful(report, sentence, advice, where):
+def _wasteful(report, sentence, where):
     """Right, but; with the counts of every line."""
-    return Wasteful("\n".join([f"right, but {sentence}.", advice, report.table(), f"→ Where to look: {where}."]))
+    return Wasteful("\n".join([f"right, but {sentence}.", report.table(), f"→ Where to look: {where}."]))

@@ -5,8 +5,6 @@ import numpy as np
 from llmc.course.lessons.reductions.lanes import LANES, telling
 from llmc.course.lessons.reductions.places import PICTURE, SHUFFLE, TREE
 
-ANEW = "does each turn add to a sum that is begun before the loop?"
-
 
 def mistakes(x, threads) -> dict:
     """Known wrong sums (N,) of blocks of that many threads."""
@@ -27,7 +25,7 @@ def mistakes(x, threads) -> dict:
             PICTURE,
         )
         last = np.stack([x64[:, t::threads][:, -1] if t < C else np.zeros(N) for t in range(threads)], axis=1)
-        found[f"the sum of the last number that each thread has seen: {ANEW}"] = (last.sum(axis=1), TREE)
+        found["the sum of the last number that each thread has seen"] = (last.sum(axis=1), TREE)
     if C > LANES < threads:
         warps = "the sum of what the first 32 threads have: what the others have is missing"
         found[warps] = (each[:, :LANES].sum(axis=1), SHUFFLE)
@@ -35,11 +33,11 @@ def mistakes(x, threads) -> dict:
         found["the sum without the last number of the row"] = (x64[:, :-1].sum(axis=1), TREE)
         found["the sum without the first number of the row"] = (x64[:, 1:].sum(axis=1), TREE)
     found |= {words: (array, TREE) for words, array in _in_ints(x64, threads).items()}
-    missing = "what threads {} have, as if the tree's step with half = {} were missing"
+    some = "the sum of what threads {} have: what the others have is missing"
     if C > threads // 2:
-        found[missing.format(f"0 to {threads // 2 - 1}", threads // 2)] = (each[:, : threads // 2].sum(axis=1), PICTURE)
+        found[some.format(f"0 to {threads // 2 - 1}")] = (each[:, : threads // 2].sum(axis=1), PICTURE)
     if C > 1:
-        found[missing.format("0, 2, 4, …", 1)] = (each[:, ::2].sum(axis=1), PICTURE)
+        found[some.format("0, 2, 4, …")] = (each[:, ::2].sum(axis=1), PICTURE)
     return telling(found | _other_trees(x64, each), x64.sum(axis=1))
 
 
@@ -49,7 +47,7 @@ def _other_trees(x64, each):
     halves = [threads >> k for k in range(1, 10) if threads >> k]  # 128, 64, … 1
     signs = np.array([(-1.0) ** bin(t).count("1") for t in range(threads)])  # (threads,)
     begin_at_0 = threads * x64[:, ::threads].sum(axis=1)  # (N,)
-    fourths = halves[::2]  # 128, 32, 8, 2
+    fourths, thirds = halves[::2], _thirds(threads)  # 128, 32, 8, 2, and 128, 42, 14, 4, 1
     why = {True: "none reads what another one has", False: "no number is left out"}
     steps = {
         f"the sum of threads that go on in steps of {words}: in steps of blockDim.x {why[step < threads]}": (
@@ -60,15 +58,15 @@ def _other_trees(x64, each):
         if step != threads
     }
     return steps | {
-        "the result of a tree whose steps are halved twice: half /= 2": (_tree(each, fourths), TREE),
-        "the result of a tree that goes down by a third in each step: half /= 2": (_tree(each, _thirds(threads)), TREE),
-        "what the last thread has: does the tree add, with +=, and is partial[0] what is written?": (each[:, -1], TREE),
+        f"the result of a tree with half = {_listed(fourths)} alone": (_tree(each, fourths), TREE),
+        f"the result of a tree with half = {_listed(thirds)}": (_tree(each, thirds), TREE),
+        "what the last thread has": (each[:, -1], TREE),
         "the result of a tree that subtracts": ((each * signs).sum(axis=1), TREE),
-        "what thread 0 has, doubled in each step: partial[t + half] is added, not partial[t]": (
+        "what thread 0 has, doubled in each step of the tree": (
             each[:, 0] * 2.0 ** len(halves),
             TREE,
         ),
-        "what the tree leaves in partial[1]: the sum is in partial[0]": (each[:, 1::2].sum(axis=1), TREE),
+        "what threads 1, 3, 5, … have, as a tree leaves it in partial[1]": (each[:, 1::2].sum(axis=1), TREE),
         "the sum of threads that all begin at 0: thread t begins at t": (begin_at_0, TREE),
         "the sum of the first N numbers: a row has C": (x64[:, :N].sum(axis=1), TREE),
     }
@@ -87,6 +85,10 @@ def _tree(each, halves):
     return partial[:, 0]
 
 
+def _listed(numbers):
+    return ", ".join(map(str, numbers))
+
+
 def _thirds(threads):
     half, steps = threads // 2, []
     while half:
@@ -97,13 +99,14 @@ def _thirds(threads):
 
 def _in_ints(x64, threads):
     """Sums (N,) where numbers, or what a thread has added up, are kept in an int."""
-    is_there = "is there an int where a float belongs?"
     sums = np.zeros((len(x64), threads))
     for c in range(0, x64.shape[1], threads):
         part = x64[:, c : c + threads]
         sums[:, : part.shape[1]] = np.trunc(sums[:, : part.shape[1]] + part)
     return {
-        f"the sum of numbers cut to whole ones: {is_there}": np.trunc(x64).sum(axis=1),
-        f"the sum of what the threads have, each cut to a whole number in every turn: {is_there}": sums.sum(axis=1),
-        f"the sum cut to a whole number: {is_there}": np.trunc(x64.sum(axis=1)),
+        "the sum of numbers cut to whole ones, as an int holds them": np.trunc(x64).sum(axis=1),
+        "the sum of what the threads have, each cut to a whole number in every turn, as an int holds it": sums.sum(
+            axis=1
+        ),
+        "the sum cut to a whole number, as an int holds it": np.trunc(x64.sum(axis=1)),
     }
