@@ -67,7 +67,7 @@ def grid_y_first(rows, cols, block):
     return -(-rows // block[1]), -(-cols // block[0])
 
 
-@wrong("grid_for", says="`/` gives a float, and `//` rounds down, but these numbers must be rounded up")
+@wrong("grid_for", says="a grid is made of whole numbers, and this one is (1.75, 2.5): expected (2, 3).")
 def grid_of_floats(rows, cols, block):
     return cols / block[0], rows / block[1]
 
