@@ -1242,7 +1242,7 @@ def axpy_from_a_queue(code):
     )
 
 
-@wrong("axpy", says="the reference without the last number")
+@wrong("axpy", says="part of y was never written: 1 of 1000 entries, the first at [999]")
 def axpy_of_shares_rounded_down(code):
     return body(
         code,

@@ -77,7 +77,7 @@ def test_mistakes_with_slices(sizes):
 def test_squares_are_those_of_a_thread():
     right = np.arange(64.0).reshape(8, 8)  # (M, N)
     known = products.square_mistakes(right, 4, 64)
-    turned = next(array for words, (array, _) in known.items() if "exchanged" in words)
+    turned = next(array for words, (array, _) in known.items() if "turned" in words)
     assert np.array_equal(turned[4:, :4], right[4:, :4].T)
     row = next(array for words, (array, _) in known.items() if "first row" in words)
     assert np.array_equal(row[4:], np.repeat(right[4:5], 4, axis=0))
