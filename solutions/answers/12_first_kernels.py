@@ -1291,7 +1291,7 @@ def leaky_without_else(code):
     )
 
 
-@wrong("swap_axes", says="x is never read at another b")
+@wrong("swap_axes", says="out equals the reference of b = 0 for every b.")
 def axes_read_at_a_remainder(code):
     return replaced(code, "int b = i / (T * C);", "int b = i / (T * C);\n        i %= T * C;")
 
@@ -1355,7 +1355,7 @@ def vec4_with_a_tail_counted_back_from_n(code):
     return replaced(code, TAIL, f"    }}\n    if (i == 0)\n        {back}")
 
 
-@wrong("swap_axes", says="x[i] with what is left of i once it is divided by C and T")
+@wrong("swap_axes", says="the reference with x[i / (T * C)] in place of x[i]")
 def axes_read_at_what_is_left_of_i(code):
     return replaced(
         code,
@@ -1378,7 +1378,7 @@ def grid_with_x_for_both_axes(rows, cols, block):
     return full_x, full_y
 
 
-@wrong("swap_axes", says="x is never read at another b")
+@wrong("swap_axes", says="out equals the reference of b = 0 for every b.")
 def axes_with_b_divided_by_everything(code):
     return r"""
 // out: (B, C, T), written. x: (B, T, C).

@@ -171,19 +171,19 @@ def tree_written_by_everybody(code):
     return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
 
 
-@wrong("tree_sum", says="One thread at a time asks for one number")
+@wrong("tree_sum", says="On average 1.0 of 32 threads ask")
 def tree_of_one_thread(code):
     alone = "    if (t > 0) return;\n    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
     return holes(code, alone + "    out[blockIdx.x] = sum;\n")
 
 
-@wrong("tree_sum", says="All threads of a warp ask for the same number")
+@wrong("tree_sum", says="32.0 of 32 threads ask, for numbers in 1.0 sectors of 8")
 def tree_of_threads_that_do_all(code):
     each = "    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
     return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
 
 
-@wrong("tree_sum", says="Several warps read the same numbers")
+@wrong("tree_sum", says="the warps read from global memory 256 times a row, where 32 times are enough")
 def tree_of_warps_that_do_all(code):
     each = "    float sum = 0.0f;\n    for (int c = t % 32; c < C; c += 32) sum += x[c];\n"
     each += "    for (int gap = 16; gap > 0; gap /= 2) sum += __shfl_xor_sync(0xffffffff, sum, gap);\n"
@@ -290,7 +290,7 @@ def tree_whose_loop_never_runs(code):
     return replaced(code, "half > 0; half /= 2", "half < 0; half /= 2")
 
 
-@wrong("tree_sum", says="what threads 0, 2, 4, … have, as if the tree's step with half = 1 were missing")
+@wrong("tree_sum", says="what threads 0, 2, 4, … have: what the others have is missing")
 def tree_that_ends_early(code):
     return replaced(code, "half > 0; half /= 2", "half > 1; half /= 2")
 
@@ -372,7 +372,7 @@ def warp_that_divides_at_the_end(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[c] /= total;")
 
 
-@wrong("warp_softmax", says="One thread at a time asks for one number")
+@wrong("warp_softmax", says="On average 1.0 of 32 threads ask")
 def warp_whose_first_lane_does_all(code):
     return holes(
         code,
@@ -388,7 +388,7 @@ def warp_whose_first_lane_does_all(code):
     )
 
 
-@wrong("warp_softmax", says="All threads of a warp ask for the same number")
+@wrong("warp_softmax", says="32.0 of 32 threads ask, for numbers in 1.0 sectors of 8")
 def warp_whose_lanes_all_do_all(code):
     code = replaced(code, f"    {GAPS}{TOP}\n", "", f"    {GAPS}{TOTAL}\n", "")
     code = replaced(code, "for (int c = lane; c < C; c += 32) top", "for (int c = 0; c < C; c++) top")
@@ -674,7 +674,7 @@ def online_that_forgets(code):
     return replaced(code, RESCALED, "total = x[c] > top ? 1.0f : total + expf(x[c] - higher);")
 
 
-@wrong("online_softmax", says="Is `top` itself updated in every turn")
+@wrong("online_softmax", says="neither x[c] - a maximum that counts x[c] nor old maximum - new maximum is ever above 0")
 def online_whose_top_stays(code):
     return replaced(code, "        top = higher;\n", "")
 
@@ -699,12 +699,12 @@ def online_lanes_with_the_maximum_overwritten(code):
     return replaced(code, "float of_row = warp_max(top);", "float of_row = top = warp_max(top);")
 
 
-@wrong("online_softmax", says="the lanes have not been added up")
+@wrong("online_softmax", says="own sum, not that of all lanes")
 def online_lanes_not_added(code):
     return replaced(code, MERGED, "total = total * expf(top - of_row);")
 
 
-@wrong("online_softmax", says="top must become that of the row")
+@wrong("online_softmax", says="exp(x - the lane's maximum, not the row's)")
 def online_with_the_lanes_maximum(code):
     return replaced(code, "    top = of_row;\n", "")
 
@@ -714,7 +714,7 @@ def online_not_rescaled_at_all(code):
     return replaced(code, RESCALED, "total += expf(x[c] - higher);", MERGED, "total = warp_sum(total);")
 
 
-@wrong("online_softmax", says="all zeros, as after division by an infinite sum")
+@wrong("online_softmax", says="all zeros, and each row should add up to 1")
 def online_relative_to_the_old_maximum(code):
     return replaced(code, RESCALED, "total = total * expf(top - higher) + expf(x[c] - top);")
 
@@ -724,7 +724,7 @@ def online_with_the_sign_wrong(code):
     return replaced(code, "total * expf(top - higher)", "total * expf(higher - top)")
 
 
-@wrong("online_softmax", says="each lane's sum must be rescaled to the row's maximum before they are added")
+@wrong("online_softmax", says="divided by the total of the lanes' sums")
 def online_lanes_rescaled_after_adding(code):
     return replaced(code, MERGED, "total = warp_sum(total) * expf(top - of_row);")
 
@@ -857,7 +857,7 @@ def welford_without_a_division(code):
     return replaced(code, SQUARES, "a.squares + b.squares + gap * gap * a.count * b.count")
 
 
-@wrong("welford_layernorm", says="the count of both parts is n_a + n_b")
+@wrong("welford_layernorm", says="the last number that lane 0 has seen")
 def welford_that_counts_only_a(code):
     return replaced(code, "return {count, a.mean", "return {a.count, a.mean")
 
@@ -1512,7 +1512,7 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
 """
 
 
-@wrong("welford_layernorm", says="or a.count holds n already")
+@wrong("welford_layernorm", says="gap² · n_b in place of gap² · n_a · n_b / n")
 def welford_with_a_count_that_is_new(code):
     return r"""
 struct Moments {
@@ -1553,7 +1553,7 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
 """
 
 
-@wrong("tree_sum", says="as if the tree's step with half = 128 were missing")
+@wrong("tree_sum", says="what the others have is missing")
 def tree_that_grows_and_ends_early(code):
     return r"""
 // out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.

@@ -358,7 +358,7 @@ def turned_with_a_row_for_each_warp(code):
     return replaced(code, "for (int k = warp; k < 32; k += 8) {", "for (int k = warp; k < 8; k += 8) {")
 
 
-@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (4 each, and all 32 together)")
+@wrong("turn_tile", says="the 8 warps fill the 32 rows of a tile, 4 each")
 def turned_with_only_some_rows(code):
     return replaced(code, "for (int row = warp; row < 32; row += 8) {", "for (int row = warp; row < 24; row += 8) {")
 
@@ -717,7 +717,7 @@ def buffers_with_two_batches_to_a_slice_that_wait_for_the_next_one(code):
     return buffers_with_two_batches_to_a_slice(code).replace("wait_but<2>()", "wait_but<1>()")
 
 
-@wrong("double_buffer", says="Ask for the next slice, into the buffers that are not being read, then multiply with the")
+@wrong("double_buffer", says="slices come in the background of a multiplication; the goal is all but the first")
 def one_buffer(code):
     loop = "    for (int k0 = 0; k0 < K; k0 += 8) {\n" + BARRIER
     loop += "        ask(as[0], a, m0, k0, M, K, true);\n        ask(bs[0], b, n0, k0, N, K, false);\n"
@@ -1103,7 +1103,7 @@ def turned_by_a_swizzle_of_two_signs(code):
     return replaced(code, "tile[lane][k]", "tile[lane][(k - lane + 32) % 32]")
 
 
-@wrong("turn_tile", says="which rows of the tile do the 8 warps fill (4 each, and all 32 together)")
+@wrong("turn_tile", says="the 8 warps fill the 32 rows of a tile, 4 each")
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")

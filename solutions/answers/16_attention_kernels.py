@@ -120,14 +120,14 @@ def softmax_of_lanes_that_do_not_add_up(code):
     return replaced(code, "    total = warp_sum(total);\n", "")
 
 
-@wrong("masked_softmax", says="One lane at a time asks for a number")
+@wrong("masked_softmax", says="a request of a warp is for 1.0 numbers")
 def softmax_of_one_lane(code):
     code = replaced(code, f"int i = lane; i < n; i += 32) {MOST}", f"int i = 0; i < n && lane == 0; i++) {MOST}")
     code = replaced(code, ADDED, "for (int i = 0; i < n && lane == 0; i++) total += expf(scores[i] - top);")
     return replaced(code, "for (int i = lane; i < T; i += 32) p", "for (int i = 0; i < T && lane == 0; i++) p")
 
 
-@wrong("masked_softmax", says="multiply a lane's total by exp(its maximum - top) before warp_sum")
+@wrong("masked_softmax", says="totals that are relative to each lane's own maximum")
 def softmax_with_totals_of_each_lane(code):
     loop = "for (int i = lane; i < n; i += 32) {\n        float m = fmaxf(top, scores[i]);\n"
     loop += "        total = total * expf(top - m) + expf(scores[i] - m), top = m;\n    }\n"
@@ -364,12 +364,12 @@ def flash_that_moves_top_too_early(code):
     return replaced(code, STEP, early + STEP.replace("fmaxf(top, warp_max(score))", "top"))
 
 
-@wrong("flash_forward", says="each lane counts its own key alone")
+@wrong("flash_forward", says="1/32 of the result")
 def flash_whose_lanes_count_all_keys(code):
     return replaced(code, "total = total * old + p;", "total = total * old + warp_sum(p);")
 
 
-@wrong("flash_forward", says="subtract the largest score of the warp")
+@wrong("flash_forward", says="a largest score of each lane's own")
 def flash_with_the_maximum_of_each_lane(code):
     seen = "p = score > -3e38f ? expf(score - higher) : 0.0f"
     return replaced(code, "fmaxf(top, warp_max(score))", "fmaxf(top, score)", "p = expf(score - higher)", seen)
@@ -406,7 +406,7 @@ def flash_with_rows_of_32(code):
     return replaced(code, "values[i * 33 + lane]", "values[i * 32 + lane]")
 
 
-@wrong("flash_forward", says="All threads of a block load a tile together, once")
+@wrong("flash_forward", says="sectors from global memory, where")
 def flash_of_warps_that_load_for_themselves(code):
     return replaced(code, "int i = threadIdx.x; i < 32 * HS; i += blockDim.x", "int i = lane; i < 32 * HS; i += 32")
 
@@ -896,7 +896,7 @@ def merged_with_weights_of_tops_alone(code):
     return replaced(code, "sum / whole", "sum / weights")
 
 
-@wrong("merge_parts", says="do not divide each by its own total")
+@wrong("merge_parts", says="divided by the right total: sums hold no quotients")
 def merged_with_quotients_and_the_right_total(code):
     return replaced(code, SUM, "if (total[s] > 0) sum += sums[s * hs + c] / total[s] * expf(top[s] - highest);")
 
