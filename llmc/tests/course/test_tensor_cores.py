@@ -154,7 +154,7 @@ def test_mistakes_of_lanes_are_told_apart():
 @pytest.mark.parametrize("rounds", [3, 4, 7])
 def test_mistakes_of_rings_are_told_apart(rounds):
     x = RNG.normal(2, 1, (2, rounds, 128)).astype(np.float32)
-    known = rings.mistakes(x, "")
+    known = rings.mistakes(x)
     total = np.zeros((2, 128))
     for r in range(rounds):
         total = total / 2 + x[:, r]

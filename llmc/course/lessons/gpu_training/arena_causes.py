@@ -93,8 +93,7 @@ def _of_twins() -> str:
         if offsets[0] == offsets[1]:
             return (
                 f"Tensors of the same {what} get the same place, as the two of {tensors}; of tensors that differ in "
-                "sizes and steps, none overlap. The number in the list tells two tensors apart, what they hold does "
-                "not."
+                "sizes and steps, none overlap."
             )
     return ""
 
@@ -120,10 +119,7 @@ def _other_order() -> str:
         return ""
     for words, key in ORDERS.items():
         if all(_fits_in_order(*plan, key) for plan in plans):
-            return (
-                f"The places are right, but in the order of placing: they fit the tensors {words}. "
-                "Return them in the order of the list: the first one is the place of tensors[0]."
-            )
+            return f"The places are right, but not in the order of the list: they fit the tensors {words}."
     return ""
 
 
@@ -205,13 +201,14 @@ def _up(place, unit=16):
 
 
 ROUNDED = {  # places of tensors (sizes) that are put one behind the other
-    "the sums of the sizes as they are, rounded up to 16 only afterwards: round up while you plan, so that the next "
-    "tensors begin behind a place that is final": lambda sizes: [_up(place) for place in (0, *accumulate(sizes))],
-    "the sums of the sizes rounded DOWN to multiples of 16: round an end up": lambda sizes: [
+    "the sums of the sizes as they are, rounded up to 16 only afterwards": lambda sizes: [
+        _up(place) for place in (0, *accumulate(sizes))
+    ],
+    "the sums of the sizes rounded DOWN to multiples of 16": lambda sizes: [
         0,
         *accumulate(size // 16 * 16 for size in sizes),
     ],
-    "the sums of the sizes rounded to the NEAREST multiple of 16: round an end up": lambda sizes: [
+    "the sums of the sizes rounded to the NEAREST multiple of 16": lambda sizes: [
         0,
         *accumulate(round(size / 16) * 16 for size in sizes),
     ],
@@ -229,7 +226,7 @@ def _of_rounding() -> str:
     odd = _plans_of([ODD, *tensors])
     if not plans or any(overlapping(*plan) for plan in plans) or not any(overlapping(*plan) for plan in odd):
         return ""
-    said = "With sizes that are multiples of 16, your plans never overlap: what is rounded, and when?"
+    said = "With sizes that are multiples of 16, your plans never overlap."
     (offsets, _), order = odd[0], sorted(range(len(ODD)), key=lambda k: odd[0][0][k])
     sizes = [ODD[k][0] for k in order]
     for words, places in ROUNDED.items():
@@ -254,14 +251,13 @@ def _of_the_search() -> str:
         )
     if smaller == [0, 0, 96, 160]:
         return (
-            f"{alone}. Of {SMALLER}, your function puts the last tensor at byte 160, into the first: it went back to "
-            "the end of the third. From block to block, a place only grows."
+            f"{alone}. Of {SMALLER}, your function puts the last tensor at byte 160, where the third ends and the "
+            "first still lies."
         )
     if lower == [0, 256, 0, 0]:
         return (
-            f"{alone}. Of {LOWER}, your function puts the last tensor at byte 0, where the third lies: there is room "
-            "below the second, but a search may end at a block only if none of those after it lies lower. "
-            "Walk the blocks by their offsets, the lowest first."
+            f"{alone}. Of {LOWER}, your function puts the last tensor at byte 0, where the third lies; below the "
+            "second, the bytes 112 to 255 are free."
         )
     return f"{alone}."
 
@@ -285,10 +281,7 @@ def _of_the_order(sets, most) -> str:
     turned, alone = _plans_of([sorted(tensors, reverse=True) for tensors in sets]), _plans_of([ODD])
     if turned and times_the_floor(turned) <= most:
         share = f"{times_the_floor(turned):.2f} times the floor"
-        return (
-            f"With the same tensors listed from the largest to the smallest your function takes {share}: the order in "
-            "which you place them decides, and it need not be that of the list."
-        )
+        return f"With the same tensors listed from the largest to the smallest your function takes {share}."
     sizes = [size for _, (size, *_) in sorted(zip(*alone[0]))] if alone else []
     if sizes == sorted(sizes) != []:
         return "Of tensors that all live together, your function puts the smallest at byte 0 and the largest last."
@@ -303,7 +296,7 @@ def _of_slots() -> str:
         said.append("two tensors of 160 and 144 bytes are not both put where one of 320 bytes has lived before")
     if JOINED in wasteful:
         said.append("one of 304 bytes is not put where two of 160 and 144 bytes have lived, side by side")
-    return f"Of three tensors alone, {', and '.join(said)}: places are not reused in part." if said else ""
+    return f"Of three tensors alone, {', and '.join(said)}." if said else ""
 
 
 def _of_gaps() -> str:
@@ -312,5 +305,5 @@ def _of_gaps() -> str:
         return ""
     return (
         f"Of {BELOW}, your function puts the last tensor at byte 304, above the second, though the 160 bytes below the "
-        "second are free in step 1: look for the lowest gap that is large enough."
+        "second are free in step 1."
     )

@@ -24,7 +24,7 @@ def explain(offsets, tensors, where):
         if offset < 0:
             raise WrongAnswer(f"the place of tensor {k} is {offset}: the array begins at byte 0.")
         if offset % UNIT:
-            raise WrongAnswer(f"the place of tensor {k} is {offset}, which is no multiple of {UNIT}: round up.")
+            raise WrongAnswer(f"the place of tensor {k} is {offset}, which is no multiple of {UNIT}.")
     _explain_overlaps(offsets, tensors, where)
 
 

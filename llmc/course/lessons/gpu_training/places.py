@@ -26,9 +26,9 @@ _KERNEL = {
     "requests": QUADS,
 }
 CLASSIFIER_PROBLEMS = _KERNEL | {
-    "race": f"is the target's logit taken before a lane overwrites it, and does one lane write the loss? {CLASSIFIER}",
+    "race": CLASSIFIER,
     "never-written": CLASSIFIER,
-    "sectors": f"are maximum and sum found in one pass? {ONLINE}",
+    "sectors": ONLINE,
     "barriers": CLASSIFIER,
     "rewrites": CLASSIFIER,
 }
@@ -36,13 +36,10 @@ GELU_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "sectors", "re
 ADAMW_PROBLEMS = _KERNEL | dict.fromkeys(("race", "never-written", "rewrites", "barriers"), REPLAY)
 
 NOT_FINITE = {
-    "losses": "the maximum must be that of the row's first V logits, and the loss is log(total) + top - the target's "
-    "logit: a logarithm of p itself is infinite where p has become 0. A lane that sees no logit must not begin at "
-    f"-INFINITY if it takes a difference of two maxima, which is NaN then: begin at -3.4e38; {ONLINE}",
-    "the gradient": "exp overflows above 88.7: subtract the maximum of the row's first V logits, and leave the "
-    f"padding out; {ONLINE}",
-    "gelu_out": f"far from 0, exp(-2u) is infinite, and infinity times 0 or infinity over infinity is NaN; {GELU}",
-    "d": f"far from 0, exp(-2u) is infinite, and infinity times 0 or infinity over infinity is NaN; {GELU}",
+    "losses": f"exp overflows above 88.7, log(0) is infinite, and infinity minus infinity is NaN; {ONLINE}",
+    "the gradient": f"exp overflows above 88.7, and infinity minus infinity is NaN; {ONLINE}",
+    "gelu_out": f"exp overflows above 88.7, and infinity times 0 or infinity over infinity is NaN; {GELU}",
+    "d": f"exp overflows above 88.7, and infinity times 0 or infinity over infinity is NaN; {GELU}",
 }
 
 

@@ -45,34 +45,30 @@ def mistakes(w, batches, lr, max_norm) -> dict:
     right, free = trained(w, batches, lr, max_norm), trained(w, batches, lr, max_norm, clip=False)
     first, steps = trained(w, batches, 0.0, max_norm), len(batches)
     before_last = trained(w, batches[:-1], lr, max_norm).w
-    last = "the last step's, everywhere: the next step overwrites it, so ask for a copy() before"
-    after = "the norms AFTER clipping: ask for them before model.clip"
+    last = "the last step's, everywhere"
+    after = "the norms AFTER clipping, not before it"
     late = np.append(right.losses[1:], right.losses[-1:])  # (steps,)
-    in_time = "in every step, update(lr) comes at the end, after backward and clip"
     return {
         "losses": {
             last: (np.full(steps, right.losses[-1]), LATER),
             "the losses of a run that was never clipped": (free.losses, DECIDED),
-            "the losses of the first weights: between two forward passes there must be an update": (
-                first.losses,
-                LATER,
-            ),
-            "the losses of the steps that follow: each was read when the next one had overwritten it": (late, LATER),
-            f"the losses with updates by the gradients of the step before: {in_time}": (
+            "the losses of the first weights": (first.losses, LATER),
+            "the losses of the steps that follow": (late, LATER),
+            "the losses with updates by the gradients of the step before": (
                 _a_step_late(w, batches, lr, max_norm),
                 LATER,
             ),
         },
         "norms": {
             last: (np.full(steps, right.norms[-1]), LATER),
-            "the norms of the first weights: between two backward passes there must be an update": (first.norms, LATER),
+            "the norms of the first weights": (first.norms, LATER),
             after: (np.minimum(right.norms, max_norm), DECIDED),
             "the norms of a run that was never clipped": (free.norms, DECIDED),
         },
         "w": {
             "those of a run that was never clipped": (free.w, DECIDED),
             "those before the first step": (w, LATER),
-            f"those before the last step: {in_time}": (before_last, LATER),
+            "those before the last step": (before_last, LATER),
         },
     }
 
@@ -81,9 +77,7 @@ def norm_before_backward(queue, results):
     """A function of nothing, for `compare`: a sentence if each norm was 0, and asked for before `backward`; or None."""
     calls = [name for name in queue.calls if name in ("norm", "backward")]
     early = calls == ["norm", "backward"] * (len(calls) // 2) and not np.any(np.array(results[1], float))
-    said = (
-        "norms are 0: each step launches `norm` before `backward`, when the gradients are 0. Ask for the norm after it"
-    )
+    said = "norms are 0: each step launches `norm` before `backward`, when the gradients are 0"
     return lambda: said if early else None
 
 
@@ -99,7 +93,7 @@ def two_lists(results, steps):
         other = next((x for x in numbers if not isinstance(x, float | int | np.floating)), None)
         if other is not None:
             kind = type(other).__name__
-            raise WrongAnswer(f"{name} holds a {kind}, not a float: after the loop, return float(…) of each of them.")
+            raise WrongAnswer(f"{name} holds a {kind}, not a float.")
     return results
 
 

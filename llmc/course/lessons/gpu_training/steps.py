@@ -66,59 +66,52 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
     totals = {
         "each lane's new maxima left out of the sum: when one comes, the total so far shrinks, and exp(0) = 1 of the "
         "new one is added": unseen,
-        "the lanes' totals added up as they are: each is relative to its lane's own maximum, so multiply it by exp(its "
-        "maximum - the row's) first": apart,
-        "the lanes' totals multiplied by exp(the row's maximum - the lane's): it is the other way round": turned,
-        "a lane's total not adjusted when its maximum grows: multiply it by exp(old maximum - new maximum)": late,
+        "the lanes' totals added up as they are, each relative to its lane's own maximum": apart,
+        "the lanes' totals multiplied by exp(the row's maximum - the lane's), not exp(the lane's - the row's)": turned,
+        "a lane's total that stays as it is when its maximum grows": late,
         "each lane's first logit counted twice": total + e[:, :32].sum(axis=1),
         "the row's last logit left out of the sum": total - e[:, -1],
         "powers of 2 in place of powers of e (exp2f) in the sum": np.exp2(z - top[:, None]).sum(axis=1),
     }
     losses = {
         "log(total) + top: the target's logit is missing": np.log(total) + top,
-        "log(total) + top, from which the target's logit is subtracted only where target % 32 is 0: if lane 0 "
-        "writes, does it know the logit where another lane meets the target?": (
+        "log(total) + top, from which the target's logit is subtracted only where target % 32 is 0": (
             np.log(total) + top - np.where(targets % 32 == 0, at, 0)
         ),
         f"the reference with {targets[0]}, the target of row 0, as every row's target": (
             np.log(total) + top - z[:, targets[0]]
         ),
         "total + top - logit: the logarithm is missing": total + top - at,
-        "log(total) - top - logit: add the maximum": np.log(total) - top - at,
-        "top - logit: log(total) is missing": top - at,
-        "log(total) + 2 · top - logit: add the maximum once, if total is the sum of exp(z - maximum)": (
-            np.log(total) + 2 * top - at
-        ),
+        "log(total) - top - logit, not log(total) + top - logit": np.log(total) - top - at,
+        "top - logit, without log(total)": top - at,
+        "log(total) + 2 · top - logit, with total the sum of exp(z - top)": (np.log(total) + 2 * top - at),
         "log(1 + total) + top - logit: the 1 is too much": np.log(1 + total) + top - at,
         "the reference with its sign turned": at - top - np.log(total),
         "the reference with lane 0's own maximum in place of the row's": np.log(total) + own[:, 0] - at,
-        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are: multiply each "
-        "by exp(its maximum - the row's) before": np.log(apart) + own[:, 0] - at,
-        "the loss among lane 0's logits alone, 0, 32, 64, …: add up the totals of all lanes": (
-            np.log(np.maximum(sums[:, 0], 1e-300)) + top - at
-        ),
+        "log(total) + top - logit of lane 0's own maximum and of the lanes' totals added up as they are": np.log(apart)
+        + own[:, 0]
+        - at,
+        "the loss among lane 0's logits alone, 0, 32, 64, …": (np.log(np.maximum(sums[:, 0], 1e-300)) + top - at),
     }
     p, y = e / total[:, None], np.arange(V) == targets[:, None]  # (N, V) each
     loss = (np.log(total) + top - at)[:, None]  # (N, 1)
     of_lane, its_own = back(sums, V), back(own, V)  # (N, V) each: of the lane that has this logit
     fall = its_own - top[:, None]  # (N, V)
     probabilities = {
-        "exp(z - loss) for p: the loss has the target's logit taken off, so subtract log(total) + top": np.exp(
-            np.minimum(z - loss, 700)
-        ),
-        "exp(z) / total for p: subtract the maximum, too": np.exp(z) / total[:, None],
-        "exp(z - top) / log(total) for p: divide by the total itself": e / np.log(total)[:, None],
+        "exp(z - loss) for p, not exp(z - top - log(total))": np.exp(np.minimum(z - loss, 700)),
+        "exp(z) / total for p, not exp(z - top) / total": np.exp(z) / total[:, None],
+        "exp(z - top) / log(total) for p, not exp(z - top) / total": e / np.log(total)[:, None],
         "the lane's own maximum in place of the row's in exp(z - top)": np.exp(z - its_own) / total[:, None],
-        "the softmax among each lane's own logits: divide by the total of all lanes": e / of_lane,
+        "the softmax among each lane's own logits": e / of_lane,
         "each lane's own total, of its own maximum, under exp(z - top)": e / of_lane * np.exp(fall),
         "powers of 2 (exp2f) in p, above the total of powers of e": np.exp2(z - top[:, None]) / total[:, None],
-        "p of the target for every p: exp(-loss) is that of the target alone": np.exp(-loss) + 0 * p,
+        "p of the target for every p": np.exp(-loss) + 0 * p,
         "p · (1 - p) for p: the gradient of softmax and logarithm together is p - y": p * (1 - p),
     }
     probabilities |= {said: e / each[:, None] for said, each in totals.items()}
     lanes = (np.arange(V) - targets[:, None]) % 32 == 0  # (N, V)
     dlogits = {f"the reference with {said}": dloss * (each - y) for said, each in probabilities.items()} | {
-        "the reference added to the logits: write it over them": z + dloss * (p - y),
+        "the reference added to the logits, which it takes the place of": z + dloss * (p - y),
         "the reference with 0 at the target: dloss · (p - 1) belongs there": dloss * p * ~y,
         "the reference times the loss of its row: dloss is the only factor": dloss * (p - y) * loss,
         "the reference with y = 1 at every logit of the target's lane: y is 1 where v is the target": (
@@ -134,7 +127,7 @@ def _mistakes_of_lanes(z, targets, dloss, right) -> dict:
 
 def padding_mistakes(z, V) -> dict:
     """Known wrong gradients (N, Vp - V) of the padding."""
-    return {"what it held before: the padding's gradient is 0, so write it": (z[:, V:].astype(np.float64), PADDING)}
+    return {"what it held before: the padding's gradient is 0": (z[:, V:].astype(np.float64), PADDING)}
 
 
 # -------------------------------------------------------------------------------------------------------------- GELU
@@ -160,13 +153,13 @@ def gelu_mistakes(d, x, out, after) -> dict:
         known = {said: wrong for said, wrong in gelu.backward_mistakes(d, x).items() if "half of the" not in said}
         wrong = {"out": relocated(gelu.forward_mistakes(x), GELU), "d": relocated(known, GELU)}
         wrong["d"] |= {
-            "GELU(x) · d: multiply by the slope": (d.astype(np.float64) * right.out, GELU),
+            "GELU(x) · d, not GELU'(x) · d": (d.astype(np.float64) * right.out, GELU),
             "dout · GELU'(GELU(x)): the slope is that of GELU at x, not at its output": (
                 d * gelu.slope(right.out),
                 GELU,
             ),
             "dout · GELU'(dout): the slope is that of GELU at x": (gelu.backward(d, d), GELU),
-            "dout / GELU'(x): multiply by the slope": (d / gelu.slope(x), GELU),
+            "dout / GELU'(x), not dout · GELU'(x)": (d / gelu.slope(x), GELU),
             **{said: (d * slope, GELU) for said, slope in _wrong_slopes(x).items()},
         }
         wrong["out"] |= {
@@ -214,30 +207,26 @@ def _wrong_slopes(x) -> dict:
         "the reference with 2 missing in front of g (1 - g)": g * (1 - g),
         "the reference with 2 g (1 - g) missing": 1.0,
         "the reference with 4 g (1 - g) in place of 2 g (1 - g)": 4 * g * (1 - g),
-        "the reference with (1 - g²) / 2 in place of 2 g (1 - g): that is of tanh(u), and the gate g is another "
-        "function, (1 + tanh(u)) / 2": 0.5 * (1 - g * g),
-        "the reference with 1 - g² in place of 2 g (1 - g): that is of tanh(u), and the gate g is another function, "
-        "(1 + tanh(u)) / 2": 1 - g * g,
+        "the reference with (1 - g²) / 2 in place of 2 g (1 - g)": 0.5 * (1 - g * g),
+        "the reference with 1 - g² in place of 2 g (1 - g)": 1 - g * g,
         "the reference with 2 (1 - g²) in place of 2 g (1 - g)": 2 * (1 - g * g),
         "the reference with 2 (1 - g) in place of 2 g (1 - g): g is missing": 2 * (1 - g),
         "the reference with 2 g in place of 2 g (1 - g): 1 - g is missing": 2 * g,
         "the reference with 2 g (1 + g) in place of 2 g (1 - g)": 2 * g * (1 + g),
-        "the reference with 2 g² (1 - g) in place of 2 g (1 - g): is x · g, which is GELU(x), multiplied by g again?": (
-            2 * g * g * (1 - g)
-        ),
-        "the reference with x once more in the second term: x · g' is enough": 2 * x * g * (1 - g),
+        "the reference with 2 g² (1 - g) in place of 2 g (1 - g)": (2 * g * g * (1 - g)),
+        "the reference with x once more in the second term": 2 * x * g * (1 - g),
     }
     with_dg = {said: g + x * dg * du for said, dg in gates.items()}
     second = 2 * x * g * (1 - g) * du
     inner = gelu.SCALE * (1 + 3 * gelu.CUBIC * g * g)
     return with_dg | {
-        "the reference with the gate g taken for tanh(u): g is (1 + tanh(u)) / 2, so tanh(u) is 2g - 1": (
+        "the reference with the gate g taken for tanh(u): g is (1 + tanh(u)) / 2": (
             0.5 * (1 + g) + 0.5 * x * (1 - g * g) * du
         ),
         "dout · (1 + x · gate'): the first term is the gate, not 1": 1 + second,
         "dout · (x · gate + x · gate'): the first term is the gate alone": x * g + second,
         "dout · (gate + 2 x g (1 - g)) · u': u' belongs to the second term alone": (g + 2 * x * g * (1 - g)) * du,
-        "dout · gate · u': the second term, x times the gate's slope, is missing": g * du,
+        "dout · gate · u', not dout · (gate + x · gate')": g * du,
         "the reference with u' taken at the gate: inner_slope is of x": g + 2 * x * g * (1 - g) * inner,
     }
 
@@ -276,28 +265,25 @@ def _clipped(grads, size, max_norm):
 
 def _wrongly_clipped(grads, size, max_norm) -> dict:
     """{sentence: the gradients (n,) that a step takes}; grads: float64."""
-    nothing = "does it count once where norm is not above max_norm, and is it read before it is cleared?"
-    if size > max_norm:  # the first launch, whose norm is smaller, was right
-        nothing = "where norm is above max_norm, is the factor an int, or the gradient read again after it was cleared?"
     factors = {
         "the reference without clipping": 1.0,
         "the reference with max_norm / norm as the factor though norm is below max_norm: it is 1 there": max_norm
         / size,
-        "the reference with norm / max_norm: it is the other way round": size / max_norm,
-        "the reference with 1 / norm: multiply by max_norm": 1 / size,
-        "the reference with max_norm as the factor: divide by the norm": max_norm,
+        "the reference with norm / max_norm as the factor, not max_norm / norm": size / max_norm,
+        "the reference with 1 / norm as the factor, not max_norm / norm": 1 / size,
+        "the reference with max_norm as the factor, not max_norm / norm": max_norm,
         "the reference with the factor applied twice": min(1.0, max_norm / size) ** 2,
         "the reference clipped by the root of norm, which is a root already": min(1.0, max_norm / np.sqrt(size)),
         "the reference clipped by the square of norm": min(1.0, max_norm / size**2),
         "the reference clipped where norm is above 1, not where it is above max_norm": max_norm / size
         if size > 1
         else 1.0,
-        "the reference with max_norm / (norm + max_norm) as the factor: divide by the norm": max_norm
+        "the reference with max_norm / (norm + max_norm) as the factor, not max_norm / norm": max_norm
         / (size + max_norm),
-        f"the step of gradients that are 0: {nothing}": 0.0,
+        "the step of gradients that are 0": 0.0,
     }
     return {said: grads * factor for said, factor in factors.items()} | {
-        "the reference with each gradient cut off at ± max_norm: multiply all by one factor": (
+        "the reference with each gradient cut off at ± max_norm, where one factor is for all": (
             np.clip(grads, -max_norm, max_norm)
         )
     }

@@ -177,8 +177,7 @@ def _simpler(pieces, cluster, got):
     for words, counts in (("One bucket for all", [len(pieces)]), ("A bucket for each piece", [1] * len(pieces))):
         ms = play(pieces, counts, cluster)
         if ms < got - 1e-9:
-            asked = "does your function ask play for both, and take the one with the LEAST time?"
-            yield f"{words} would be done {got - ms:.2f} ms earlier: {asked}"
+            yield f"{words} would be done {got - ms:.2f} ms earlier."
             return
 
 
@@ -251,13 +250,10 @@ class Others:
             return None  # which says enough
         slowest = [max(play(p, n, c) for n in ([len(p)], [1] * len(p))) for p, c, _ in self.cases]
         if all(play(p, n, c) > most - 1e-9 for (p, c, n), most in zip(self.cases, slowest)):
-            return "In every case they are as slow as can be: is the choice with the MOST time taken?"
+            return "In every case they take as long as the slower of one bucket and a bucket for each piece, or longer."
         chosen = [counts for *_, counts in self.cases[-len(CLUSTERS) :]]
         if all(counts == chosen[0] for counts in chosen) and len(chosen[0]) > 1 < max(chosen[0]):
-            return (
-                f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290: buckets "
-                "that suit one cluster are wrong for another. Let play compare several on the cluster that is given."
-            )
+            return f"GPT-2 gets the same {len(chosen[0])} buckets on 8 GPUs and on 512, at 12.5 GB/s and at 290."
         (most, words), (second, _) = sorted((self._excess(change), words) for words, change in INSTEAD.items())[:2]
         if most < CLOSE and 2 * most < min(second, self._excess(lambda *same: same)):
             return f"They would be good buckets {words}."
@@ -288,19 +284,17 @@ INSTEAD = {
     "if a message took no time to begin: each costs 2 (N - 1) · alpha, however small it is": (
         lambda pieces, cluster, counts: (pieces, cluster._replace(alpha=0.0), counts)
     ),
-    "of pieces that all have the same bytes: look at nbytes": (
+    "of pieces that all have the same bytes": (
         lambda pieces, cluster, counts: (
             _alike(pieces, nbytes=sum(p.nbytes for p in pieces) // len(pieces)),
             cluster,
             counts,
         )
     ),
-    "of pieces that all take the same time: look at ms": (
+    "of pieces that all take the same time": (
         lambda pieces, cluster, counts: (_alike(pieces, ms=sum(p.ms for p in pieces) / len(pieces)), cluster, counts)
     ),
-    "on a cluster of two GPUs: look at world": (
-        lambda pieces, cluster, counts: (pieces, cluster._replace(world=2), counts)
-    ),
+    "on a cluster of two GPUs": (lambda pieces, cluster, counts: (pieces, cluster._replace(world=2), counts)),
     "if the backward pass took no time: what it hides costs nothing": (
         lambda pieces, cluster, counts: (_alike(pieces, ms=1e-3), cluster, counts)
     ),
@@ -340,14 +334,11 @@ def _what_was_counted(pieces, buckets, others) -> str:
         )
     alike = len(buckets) > 1 and len(set(buckets)) == 1 and others.always(lambda some, counts: len(set(counts)) == 1)
     if alike and len(pieces) // len(buckets) == buckets[0]:
-        return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets: those left over need a place, too.\n"
+        return f"{len(pieces)} pieces are no multiple of {len(buckets)} buckets.\n"
     if others.always(lambda some, counts: sum(counts) == len(some) - 1):
         return "In every case the numbers add up to one piece less than there are.\n"
     if others.always(lambda some, counts: sum(counts) == len(some) - len(counts) + 1):
-        return (
-            "In every case one piece is missing for each bucket behind the first: is the piece counted at which a "
-            "bucket ends and the next one begins?\n"
-        )
+        return "In every case one piece is missing for each bucket behind the first.\n"
     if others.always(lambda some, counts: sum(counts) < len(some)):
-        return "In other cases, too, there are pieces too few: is each counted, and the last bucket in the list, too?\n"
+        return "In other cases, too, the numbers add up to less than there are pieces.\n"
     return ""

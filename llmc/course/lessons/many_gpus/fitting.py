@@ -7,7 +7,7 @@ import numpy as np
 
 from llmc.course.lessons.many_gpus.places import COST, FIT
 
-ABSOLUTE = "the fit of the errors in seconds, in which the largest arrays decide: divide each equation by its time"
+ABSOLUTE = "the fit of the errors in seconds, in which the largest arrays decide, not of the relative errors"
 
 
 def turns_and_share(world):
@@ -46,7 +46,7 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     alpha, beta = right(world, sizes, seconds)
     found = {
         ABSOLUTE: (fit(a, b, sizes, seconds, np.ones(sizes.size)), FIT),
-        "the fit whose errors were divided by the time twice: divide each equation by its time, once": (
+        "the fit whose errors were divided by the time twice": (
             fit(a, b, sizes, seconds, seconds**-2),
             FIT,
         ),
@@ -54,15 +54,15 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
             fit(a, b, sizes, seconds, seconds**-0.5),
             FIT,
         ),
-        "the fit whose errors were divided by the size: divide them by the time": (
+        "the fit whose errors were divided by the size, not by the time": (
             fit(a, b, sizes, seconds, 1 / sizes),
             FIT,
         ),
-        "the fit whose columns were divided by the time, and whose right side was not: divide both": (
+        "the fit whose columns were divided by the time, and whose right side was not": (
             fit(a, b, sizes, seconds, right=1.0),
             FIT,
         ),
-        "the fit with a right side divided by the time, and a column that is not: divide both columns, too": (
+        "the fit with a right side divided by the time, and columns that are not": (
             fit(a, b, sizes, seconds, np.ones(sizes.size), 1 / seconds),
             FIT,
         ),
@@ -89,11 +89,11 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     for _ in range(40):  # which come to rest
         model = _times_of(fit(a, b, sizes, seconds, 1 / model), a, b, sizes)
     found |= {
-        "the line through the smallest and the largest array alone: fit all of them": (
+        "the line through the smallest and the largest array alone": (
             fit(a, b, sizes[ends], seconds[ends]),
             FIT,
         ),
-        "the fit whose errors were divided by the times that the model itself gives: divide by the measured ones": (
+        "the fit whose errors were divided by the times that the model itself gives, not by the measured ones": (
             fit(a, b, sizes, seconds, 1 / model),
             FIT,
         ),
@@ -108,15 +108,14 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
     start = np.polyfit(np.log(sizes), np.log(seconds), 1)[1]
     alphas["a line through the logarithms of sizes and times: a sum is no line there"] = np.exp(start) / a, FIT
     if (gone := sizes > sizes.min()).sum() > 1:
-        alphas["the time of the smallest array by its turns: fit all of them"] = seconds[~gone].mean() / a, FIT
-    alphas["the shortest time by its turns: fit all of them"] = seconds.min() / a, FIT
+        alphas["the time of the smallest array by its turns"] = seconds[~gone].mean() / a, FIT
+    alphas["the shortest time by its turns"] = seconds.min() / a, FIT
     pairs = {words: pair for words, (pair, _) in found.items()}
     for words, pair, where in (
-        ("the latency of all turns together: divide it by their number", (alpha * a, beta), COST),
+        ("the latency of all turns together", (alpha * a, beta), COST),
         ("what beta should be: return alpha, then beta", (beta, alpha), FIT),
         (
-            "what comes of the line's slope, and beta what comes of its part without bytes: the two are exchanged "
-            "(np.polyfit gives the slope first)",
+            "what comes of the line's slope, and beta what comes of its part without bytes: the two are exchanged",
             (1 / (beta * world), 1 / (alpha * world)),
             FIT,
         ),
@@ -125,14 +124,14 @@ def mistakes(world, sizes, seconds, got=None) -> dict:
         pairs[words], alphas[words] = pair, (pair[0], where)
     both = [words for words, pair in pairs.items() if got is not None and np.allclose(got, pair, rtol=1e-5, atol=0)]
     alphas = {words: alphas[words] for words in both} or alphas
-    betas["what alpha should be: return alpha, then beta"] = alpha, FIT
+    betas["what alpha should be"] = alpha, FIT
     betas["the seconds for a byte: beta is bytes per second"] = 1 / beta, FIT
     betas["bits per second: beta is bytes per second"] = 8 * beta, FIT
-    betas["billions of bytes per second: return bytes per second"] = beta / 1e9, FIT
+    betas["billions of bytes per second: beta is bytes per second"] = beta / 1e9, FIT
     betas["the fit with N - 1 chunks in all: each half sends N - 1 of them"] = fit(a, b / 2, sizes, seconds)[1], COST
     betas["the fit with one whole array in all: 2 (N - 1) / N of it travel"] = fit(a, 1, sizes, seconds)[1], COST
     largest = sizes.argmax()
-    betas["what the largest array alone gives: fit all of them"] = b * sizes[largest] / seconds[largest], FIT
+    betas["what the largest array alone gives"] = b * sizes[largest] / seconds[largest], FIT
     return {
         "alpha": _others(alphas, alpha),
         "beta": _others(betas, beta),

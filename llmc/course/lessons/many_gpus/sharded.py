@@ -74,7 +74,7 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
     for words, other_t in (("t + 1", t + 1), ("t = 1, whatever t is", 1), ("t - 1", max(t - 1, 1))):
         found["params"][f"a step with {words}"] = stepped(params, total, m, v, other_t, lr).params, ZERO
     for name, old in (("m", m), ("v", v)):
-        found[name]["what it held before: write into it"] = old, ZERO
+        found[name]["what it held before"] = old, ZERO
         apart = np.concatenate([getattr(right, name)[:1], old[1:]])  # (N, n / N)
         found[name]["the right ones on rank 0 alone: every rank updates its part"] = apart, ZERO
     for name, array in _with_moments_of_rank_0(before, total, t, lr)._asdict().items():
@@ -85,18 +85,18 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
     for times in range(2, N + 1):
         often = stepped(often.params, total, often.m, often.v, t, lr)
         for name in found:
-            words = f"what adamw leaves after {times} calls on each part, and each moves m and v: one rank calls it"
+            words = f"what adamw leaves after {times} calls on each part, and each moves m and v"
             found[name][words] = getattr(often, name), ZERO
     apart = params.copy()  # (N, n)
     for r in range(N):
         apart[r].reshape(N, -1)[r] = right.params[r].reshape(N, -1)[r]
     parts = np.array_split(right.params[0], N)
     found["params"] |= {
-        "weights that moved 1 / N of the way: is it a mean over ranks of which one has moved, or lr / N?": (
+        "weights that moved 1 / N of the way": (
             np.tile(apart.mean(axis=0), (N, 1)),
             ZERO,
         ),
-        "the old weights with part 0 alone updated, in all rows: part r comes from row r, which rank r has updated": (
+        "the old weights with part 0 alone updated, in all rows": (
             np.tile(apart[0], (N, 1)),
             ZERO,
         ),
@@ -104,15 +104,8 @@ def step_mistakes(before: Step, grads, t, lr) -> dict:
             np.array([np.tile(part, N) for part in parts]),
             ZERO,
         ),
-        "what it held before: write into it (a list or an array of places makes a copy, a slice does not)": (
-            params,
-            ZERO,
-        ),
-        "the new part of each rank on that rank alone: the all-gather is missing, comes before the update, or does not "
-        "write into params": (
-            apart,
-            ZERO,
-        ),
+        "what it held before, though m and v are new": (params, ZERO),
+        "the new part of each rank on that rank alone": (apart, ZERO),
         "the new weights on rank 0 alone: every rank gets all parts": (
             np.concatenate([right.params[:1], apart[1:]]),
             ZERO,
@@ -143,15 +136,15 @@ def explain_step(got: Step, before: Step, grads, t, lr):
         compare(name, mine, expected, 1e-5, 1e-6, known=known[name], before=getattr(before, name), look=ZERO)
     apart = [r for r in range(len(got.params)) if not np.array_equal(got.params[r], got.params[0])]
     if apart:
-        words = f"the weights of rank {apart[0]} are not those of rank 0 in the last bits: copy the parts"
-        raise WrongAnswer(f"{words}, instead of computing them twice.\n→ Where to look: {ZERO}.")
+        words = f"the weights of rank {apart[0]} are not those of rank 0 in the last bits"
+        raise WrongAnswer(f"{words}.\n→ Where to look: {ZERO}.")
     if (
         np.array_equal(got.m, right.m)
         and np.array_equal(got.v, right.v)
         and not np.array_equal(got.params, right.params)
     ):
         words = "params is right but for its last bits, while m and v are right to the last"
-        raise WrongAnswer(f"{words}: is it what the given adamw leaves, copied?\n→ Where to look: {ZERO}.")
+        raise WrongAnswer(f"{words}.\n→ Where to look: {ZERO}.")
     for name in ("m", "v", "params"):
         if not np.array_equal(getattr(got, name), getattr(right, name)):
             words = f"{name} is right but for its last bits: {_last_bits(got, before, grads, t, lr)}"
@@ -179,7 +172,7 @@ def _last_bits(got, before, grads, t, lr) -> str:
     fits = [how for how, m in steps.items() if np.array_equal(got.m, m)]
     right = stepped(before.params, in_rank_order(grads), before.m, before.v, t, lr).m
     yours = f". Yours were added up {fits[0]}" if len(fits) == 1 and not np.array_equal(got.m, right) else ""
-    return f"add up the gradients in the order of ranks, in float32, and let the given adamw do the rest{yours}"
+    return f"right is what the given adamw makes of the sum in the order of ranks, in float32{yours}"
 
 
 # ------------------------------------------------------------------------------------------------------------ clipping
@@ -207,19 +200,19 @@ def explain_asked(asked, shard, rank):
         wide = shard.astype(np.float64)
         known = {
             "the norm of the shard: norms do not add up, their squares do": own**0.5,
-            "the sum of the shard's numbers: square them": wide.sum(),
-            "the sum of their sizes: square them": np.abs(wide).sum(),
-            "the mean of the squares: shards differ in length, so add up": own / max(1, shard.size),
-            "the largest of the numbers: add up their squares": np.abs(wide).max(initial=0.0),
+            "the sum of the shard's numbers, not of their squares": wide.sum(),
+            "the sum of their sizes, not of their squares": np.abs(wide).sum(),
+            "the mean of the squares, not their sum": own / max(1, shard.size),
+            "the largest of the numbers": np.abs(wide).max(initial=0.0),
             "the squares relative to this rank's largest number: sums of several ranks then have nothing in common": (
                 own / (np.abs(wide).max(initial=0.0) or 1.0) ** 2
             ),
-            "the squares in float32, where they overflow or vanish: convert the shard to float64 first": narrow,
+            "the squares in float32, where they overflow or vanish": narrow,
         }
     known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, own, rtol=1e-5)}
     got = np.float64(asked[0])
     if not np.isfinite(got) or (got == 0) != (own == 0):
-        words = "the squares in float32, where they overflow or vanish: convert the shard to float64 first"
+        words = "the squares in float32, where they overflow or vanish"
         text = words if got == narrow else f"{got:g}, not {own:g}"
         raise WrongAnswer(f"what rank {rank} gives to all_reduce is {text}.\n→ Where to look: {QUIET}.")
     compare(f"what rank {rank} gives to all_reduce", got, np.float64(own), 1e-6, known=known, look=QUIET)
@@ -230,12 +223,10 @@ def explain_clipped(norm, shard, before, shards, most, rank):
     total = sum(map(squares, shards)) ** 0.5
     own = squares(before) ** 0.5
     known = {
-        "the norm of this rank's shard alone: use what all_reduce returns": own,
-        "the norm of this rank's shard alone, after clipping: return what all_reduce gives, before clipping": (
-            own * min(1.0, most / total) if total else 0.0
-        ),
-        "the squared norm: take the root": total**2,
-        "the norm after clipping: return the one before it": min(total, most),
+        "the norm of this rank's shard alone": own,
+        "the norm of this rank's shard alone, after clipping": (own * min(1.0, most / total) if total else 0.0),
+        "the squared norm": total**2,
+        "the norm after clipping, not before it": min(total, most),
         "the norm with this rank's squares counted twice: they are in what all_reduce returns": (total**2 + own**2)
         ** 0.5,
         "the root of the sum of the norms": sum(squares(s) ** 0.5 for s in shards) ** 0.5,
@@ -244,7 +235,7 @@ def explain_clipped(norm, shard, before, shards, most, rank):
             total**2 / max(1, sum(s.size for s in shards))
         )
         ** 0.5,
-        "the factor: return the norm": min(1.0, most / total) if total else 1.0,
+        "the factor, not the norm": min(1.0, most / total) if total else 1.0,
     }
     known = {words: (number, QUIET) for words, number in known.items() if not np.isclose(number, total, rtol=1e-5)}
     compare("the norm", norm, np.float64(total), 1e-6, known=known, look=QUIET)
@@ -261,8 +252,8 @@ def explain_clipped(norm, shard, before, shards, most, rank):
             ),
             "the gradient divided by the norm: the factor is most / norm": before / total if total else before,
             "the gradient times norm / most: it is the other way round": before * (total / most),
-            "the gradient times most: divide by the norm, too": before * most,
-            "the gradient with each number cut off at most: scale all by one factor": np.clip(before, -most, most),
+            "the gradient times most, not times most / norm": before * most,
+            "the gradient with each number cut off at most, where one factor is for all": np.clip(before, -most, most),
             "the gradient scaled to a norm of most / N: the limit is for all ranks together": (
                 before * min(1.0, most / len(shards) / total) if total else before
             ),
@@ -293,7 +284,7 @@ def _decided_by_others(before, most, total) -> dict:
     }
     if own <= most:
         numbers["the squared norm"] = total**2
-    below = "the gradient scaled to a norm of `most`, though its norm is below: only clip what is too long"
+    below = "the gradient scaled to a norm of `most`, though its norm is below"
     always = {below: scaled} if total**2 <= most else {}
     return always | {
         f"the gradient scaled where {what} is above `most`: the norm of the whole gradient decides": (

@@ -97,13 +97,12 @@ def _wrong_message(got, right, t, arrays, rank, messages, sums):
         cut = [chunk.size for chunk in np.array_split(mine, world)]
         return f"{describe(got)}, and chunk {k} has {right.size} numbers: np.array_split cuts them into {cut}"
     if np.array_equal(got, np.array_split(mine, world)[k]):
-        what = "must be added to it first" if adds else "must be put in its place"
-        return f"chunk {k} as it was at the start: what came from the left {what}"
+        return f"chunk {k} as it was at the start, {'without' if adds else 'not'} what came from the left"
     why = _wrongly_added(got, t, k, arrays, rank, messages) if t else None
     if why:
         return why
     if np.allclose(got, right, rtol=1e-5, atol=1e-5):
-        return f"chunk {k} with other last bits: add what comes to what is there, in {right.dtype}"
+        return f"chunk {k} with other last bits than what came plus what was there, in {right.dtype}"
     begin, size = sum(chunk.size for chunk in state[:k]), right.size
     for j in range(mine.size - size + 1 if t == 0 else 0):
         if np.array_equal(got, mine[j : j + size]):
@@ -123,7 +122,7 @@ def _wrongly_added(got, t, k, arrays, rank, messages):
     if got.shape != came.shape:
         return None
     if np.array_equal(got, came) and t < world:
-        return f"what came from the left in the turn before, as it was: rank {rank} has to add its own numbers first"
+        return f"what came from the left in the turn before, as it was, without the numbers of rank {rank}"
     for other, chunk in enumerate(before):
         if chunk.shape == got.shape and np.allclose(got, chunk + came, rtol=1e-5, atol=1e-5):
             if other != k:
@@ -162,8 +161,7 @@ def explain_array(array, start, arrays, rank):
     what = f"the array of rank {rank} of {world}"
     compare(what, array, sums, 1e-6, known=known, before=start, look=RING)
     if not np.array_equal(array, sums):
-        words = "has other last bits than those of its neighbours: the finished chunks are copied, not added up again"
-        raise WrongAnswer(f"{what} {words}.\n→ Where to look: {RING}.")
+        raise WrongAnswer(f"{what} has other last bits than those of its neighbours.\n→ Where to look: {RING}.")
 
 
 def bytes_sent(sent) -> int:

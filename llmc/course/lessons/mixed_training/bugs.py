@@ -135,9 +135,7 @@ def explain(tried, function=None):
     for runs, _ in tried:
         for exact in runs.asked:
             if not isinstance(exact, list | tuple | set | frozenset):
-                raise WrongAnswer(
-                    f"train takes a list of suspects, and was given {describe(exact)}: not even one goes alone."
-                )
+                raise WrongAnswer(f"train takes a list of suspects, and was given {describe(exact)}.")
             strangers = [name for name in exact if name not in runs.suspects]
             if strangers:
                 known = ", ".join(runs.suspects)
@@ -160,7 +158,7 @@ def explain(tried, function=None):
         made, given = (f"{k} {what}{'s' * (k != 1)}" for k, what in ((len(runs.asked), "run"), (n, "suspect")))
         words = f"right, but for {given} train was called for {made}, and {allowed(n)} will do"
         useless = bisecting.needless(runs.suspects, runs.bug, runs.asked, allowed(n))
-        why = useless or "Make half of the suspects exact at once: what the run shows rules out one of the two halves."
+        why = useless or "A run in which half of the suspects are exact rules out one of the two halves."
         if any(not len(exact) for exact in runs.asked):
             why = "A run in which nothing is exact has the bug, whatever it is: it tells you nothing."
         elif n == 1:

@@ -14,27 +14,27 @@ def wrong_rstd(centred, right) -> dict:
     place, eps, squares = np.arange(C), layernorm.EPS, centred**2
     variance, turns = squares.mean(axis=1), -(-C // 256)  # (N,)
     means = {  # of squares, with eps
-        "the squares of lane 0 alone: add up the lanes' squares, too": _part(squares, place // 8 % 32 == 0) + eps,
+        "the squares of lane 0 alone": _part(squares, place // 8 % 32 == 0) + eps,
         "the squares of the first 256 numbers, divided by C: a lane has more than one eight": (
             _part(squares, place < 256) + eps
         ),
         "the squares of four of each eight numbers, divided by C": _part(squares, place % 8 < 4) + eps,
-        "squares in which a lane goes on by 8 numbers: the lanes together take 256, so go on by 256": (
+        "squares in which a lane goes on by 8 numbers: the lanes together take 256": (
             _part(squares, times_added(C, 1)) + eps
         ),
-        "squares in which a lane goes on by 32 numbers: the lanes together take 256, so go on by 256": (
+        "squares in which a lane goes on by 32 numbers: the lanes together take 256": (
             _part(squares, times_added(C, 4)) + eps
         ),
-        "eps added 32 times: once in each lane, before warp_sum. Add it to the variance, once": variance + 32 * eps,
-        "eps / C: eps is added to the sum of squares. Add it to the variance": variance + eps / C,
-        "C · eps: eps is added for each number. Add it to the variance, once": variance + C * eps,
+        "32 · eps in place of eps": variance + 32 * eps,
+        "eps / C in place of eps": variance + eps / C,
+        "C · eps in place of eps": variance + C * eps,
         "|x - mean| in place of its square": np.abs(centred).mean(axis=1) + eps,
         "the variance divided by C once more": variance / C + eps,
-        "the sum of squares divided by 256: divide by C": variance * C / 256 + eps,
-        "the variance divided by 32: the sum over the lanes is the row's, so divide it by C alone": variance / 32 + eps,
+        "the sum of squares divided by 256, not by C": variance * C / 256 + eps,
+        "the variance divided by 32": variance / 32 + eps,
     }
     for width in dict.fromkeys((256 * turns, 1024)):
-        means[f"(0 - mean)² for numbers behind the row's end, as if it had {width}: leave them out"] = (
+        means[f"(0 - mean)² for numbers behind the row's end, as if it had {width}"] = (
             variance + (width - C) / C * right.mean**2 + eps
         )
     return {f"the reference with {said}": 1 / np.sqrt(each) for said, each in means.items()}

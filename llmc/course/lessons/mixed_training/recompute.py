@@ -199,10 +199,8 @@ def _given_up(net, schedule, limit, most) -> str:
     if dear <= cheap:
         generic = f"It makes {len(gone)} tensors again, which cost no more per byte than those that it keeps."
         return in_order if fewer != again and in_order else generic
-    costs = (
-        f"those that it makes again cost {dear:.2f} µs for a million bytes, and those that it keeps only {cheap:.2f}"
-    )
-    return f"It gives up the wrong tensors: {costs}. Give up first what costs the fewest microseconds per byte."
+    kept = f"those that it keeps only {cheap:.2f}"
+    return f"The tensors that it makes again cost {dear:.2f} µs for a million bytes, and {kept}. {in_order}".rstrip()
 
 
 def _of_greedy(net, limit, most) -> tuple:
@@ -249,9 +247,7 @@ def _with_less(net, limit) -> str:
         less = int(share * limit)
         with suppress(WrongAnswer):
             if play(net, outcome(function, list(net), less)).peak <= limit:
-                given = f"Given a limit of {less:,}, your function makes a schedule that fits into {limit:,}"
-                counts = "What counts is the most bytes at any time: play(net, schedule) has them"
-                return f"{given}: with {limit:,} it stops giving up too early. {counts}."
+                return f"Given a limit of {less:,}, your function makes a schedule that fits into {limit:,}."
     return ""
 
 
@@ -267,20 +263,19 @@ def _what_is_there(net, schedule, k, limit) -> str:
     uses = {name: _next_use(layers, schedule, name, k - 1) for name in there}  # item k itself may read them
     if idle := [name for name, used in uses.items() if used is None]:
         nobody = "is there, and nobody reads it" if len(idle) == 1 else "are there, and nobody reads them"
-        return f"{listed(idle)} {nobody} any more: drop what has been used."
+        return f"{listed(idle)} {nobody} any more."
     again = [name for name, made in there.items() if ("make", name) in schedule[:made]]
     for name in again:
         unread = _next_use(layers, schedule, name, there[name]) == uses[name]
         if unread and any(action == "backward" for action, _ in schedule[k : uses[name]]):
-            read = f"item {uses[name]} is the next to read it"
-            return f"Item {there[name]} makes {name} again, and {read}: that is too early."
+            return f"Item {there[name]} makes {name} again, and item {uses[name]} is the next to read it."
     whole = {name for action, name in schedule[:k] if action == "make"} == set(layers)  # the forward pass is over
     if whole and again and len(again) == len(there):
         words = "All that is there was made again: nothing of it was kept from the forward pass."
         count = len(_kept(greedy(net, limit) or ()))
-        fits = f"a schedule that keeps {count} of the {len(net)} tensors fits. What is kept need not be made again"
-        return f"{words} There is room: {fits}, with all that it reads." if count else words
-    return "All of that will be read, so fewer tensors can be kept: compare the limit with the most bytes at any time."
+        fits = f"a schedule that keeps {count} of the {len(net)} tensors fits"
+        return f"{words} There is room: {fits}." if count else words
+    return "All of that will still be read."
 
 
 def _kept(schedule) -> set:

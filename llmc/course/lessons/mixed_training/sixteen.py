@@ -18,7 +18,7 @@ NEAREST = 2.0**-8  # the largest relative error of rounding to the nearest
 FLIPPED = 0.02  # of the numbers: float32 may round to the other neighbour
 SLACK = 1.02  # a kernel rounds what it computed in float32
 BF16 = bfloat16()
-CUT = "the reference cut off after 16 bits: round to the nearest"
+CUT = "the reference cut off after 16 bits, not rounded to the nearest"
 
 
 def compare_16(name, got, exact, known=None, look=None, atol=1e-6, by_chance=False):
@@ -87,24 +87,20 @@ def gelu_mistakes(x, got) -> dict:
     wide = widened(x)
     found = {said: (array, GELU) for said, (array, _) in gelu.forward_mistakes(wide).items()}
     found |= {said: (array, GELU) for said, (array, _) in gelu.tail_mistakes(wide).items()}
-    found["x itself: nothing was computed"] = wide, PACKED
+    found["x itself"] = wide, PACKED
     bits = x.view(np.uint16).astype(np.float64)  # (n,)
-    found["GELU of the bits, taken for whole numbers: widen them"] = gelu.forward(bits), PACKED
+    found["GELU of the bits, taken for whole numbers"] = gelu.forward(bits), PACKED
     with np.errstate(divide="ignore", invalid="ignore"):
         gate = np.where(wide == 0, 0.5, gelu.forward(wide) / wide)  # (n,)
-    found["the reference with the gate rounded to bf16: round once, at the end"] = wide * _rounded(gate), PACKED
+    found["the reference with the gate rounded to bf16"] = wide * _rounded(gate), PACKED
     right, out = gelu.forward(wide), widened(got)
     whole = np.arange(len(x)) < len(x) // 8 * 8
     wrong = np.abs(out - right) > SLACK * NEAREST * np.abs(right) + 1e-6  # (n,)
     if wrong.any() and not (wrong & whole).any():
-        found["the reference, except behind the last whole eight: look at what happens to the tail"] = out, PACKED
+        found["the reference, except behind the last whole eight"] = out, PACKED
     lost = whole & (np.arange(len(x)) % 2 == 1)  # (n,)   upper halves of words
     if lost.any() and not out[lost].any():
-        words = (
-            "numbers of which every second one is 0: is a word's upper half shifted down by 16 bits to a bf16? And "
-            "does its result come into the upper half of the new word?"
-        )
-        found[words] = out, PACKED
+        found["numbers of which every second one, the upper half of each word, is 0"] = out, PACKED
     first = whole & (np.arange(len(x)) % 2 == 0)  # (n,)   lower halves
     if first.any() and not out[first].any() and out[whole].any():
         found[_without_lower_halves(got, right, np.flatnonzero(whole))] = out, PACKED
@@ -119,18 +115,12 @@ def _without_lower_halves(got, right, whole) -> str:
     lower, upper = whole[::2], whole[1::2]
     bits, rights = (x.view(np.uint16).astype(int) for x in (got, right.astype(np.float32).astype(BF16)))  # (n,) each
     more = (bits[upper] - rights[upper] - rights[lower] + 2**15) % 2**16 - 2**15  # than the bits of both
-    zero = "numbers of which every first of two is 0"
+    zero = "numbers of which every first of two, the lower half of each word, is 0"
     if (np.abs(more) > 2).mean() <= FLIPPED:
-        return (
-            f"{zero}, and every second one has the bits of both, added up: `a + b << 16` is `(a + b) << 16`, so write "
-            "`a | b << 16`"
-        )
+        return f"{zero}, and every second one has the bits of both, added up: `a + b << 16` is `(a + b) << 16`"
     if _off(widened(got)[upper], right[upper], 1e-6).mean() > FLIPPED:
-        return f"{zero}, and the others are wrong, too: look at how a word is taken apart, and how it is put together"
-    return (
-        f"{zero}: is a word's lower half shifted up by 16 bits to a float? And does its result come into the lower "
-        "half of the new word?"
-    )
+        return f"{zero}, and the others are wrong, too"
+    return zero
 
 
 def _of_halves(x, right, whole) -> dict:
@@ -144,13 +134,13 @@ def _of_halves(x, right, whole) -> dict:
     found = {
         "the reference with the upper half of each word copied from x": np.where(upper, wide, right),
         "the reference with the lower half of each word copied from x": np.where(lower, wide, right),
-        "the reference with the upper half of each word cut off after 16 bits: round it to the nearest": (
+        "the reference with the upper half of each word cut off after 16 bits, not rounded to the nearest": (
             np.where(upper, cut_off(right), right)
         ),
-        "the reference with the lower half of each word cut off after 16 bits: round it to the nearest": (
+        "the reference with the lower half of each word cut off after 16 bits, not rounded to the nearest": (
             np.where(lower, cut_off(right), right)
         ),
-        "the reference with the whole word taken for its upper half: clear the lower 16 bits": (
+        "the reference with the whole word taken for its upper half": (
             np.where(upper, gelu.forward(words.view(np.float32).astype(np.float64)), right)
         ),
         "the reference with 0 for each number behind the last whole eight": np.where(whole, right, 0.0),
@@ -222,18 +212,18 @@ def norm_mistakes(x, w, b, got=None) -> dict:
     known["mean"] = known.get("mean", {}) | {
         "the mean of x rounded to bf16: statistics are made from float32": (low.mean(axis=1), NORM),
         "the right mean rounded to bf16: statistics stay float32": (_rounded(right.mean), NORM),
-        "lane 0's own sum, divided by C: the lanes have not been added up": (first / C, NORM),
+        "lane 0's own sum, divided by C": (first / C, NORM),
         "the sum of the first 256 numbers, divided by C: a lane has more than one eight": (once / C, NORM),
-        "the sum of the row: divide by C": (x64.sum(axis=1), NORM),
+        "the sum of the row, not divided by C": (x64.sum(axis=1), NORM),
         "the mean of x read as bf16, with half the bytes for each number: x is float32": (
             widened(np.ascontiguousarray(x).view(BF16)[:, :C].copy()).mean(axis=1),
             NORM,
         ),
-        "the sum in which a lane goes on by 8 numbers, divided by C: the lanes together take 256, so go on by 256": (
+        "the sum in which a lane goes on by 8 numbers, divided by C: the lanes together take 256": (
             (x64 * eights.times_added(C, 1)).sum(axis=1) / C,
             NORM,
         ),
-        "the sum in which a lane goes on by 32 numbers, divided by C: the lanes together take 256, so go on by 256": (
+        "the sum in which a lane goes on by 32 numbers, divided by C: the lanes together take 256": (
             (x64 * eights.times_added(C, 4)).sum(axis=1) / C,
             NORM,
         ),
@@ -241,12 +231,12 @@ def norm_mistakes(x, w, b, got=None) -> dict:
             np.where(np.arange(C) % 8 < 4, x64, 0).sum(axis=1) / C,
             NORM,
         ),
-        "the sum of the row, divided by 256: divide by C": (x64.sum(axis=1) / 256, NORM),
-        "the reference divided by 32 once more: the sum over the lanes is the row's, so divide by C alone": (
+        "the sum of the row, divided by 256, not by C": (x64.sum(axis=1) / 256, NORM),
+        "the reference divided by 32 once more": (
             right.mean / 32,
             NORM,
         ),
-        "an eighth of the reference: eight numbers are added for each load": (right.mean / 8, NORM),
+        "an eighth of the reference": (right.mean / 8, NORM),
     }
     known["rstd"] |= {
         "the right rstd rounded to bf16: statistics stay float32": (_rounded(right.rstd), NORM),
@@ -258,24 +248,24 @@ def norm_mistakes(x, w, b, got=None) -> dict:
         **{said: (array, NORM) for said, array in eights.wrong_rstd(centred, right).items()},
     }
     known["out"] |= {
-        "the reference of x rounded to bf16: x is float32, read it as float": (
+        "the reference of x rounded to bf16: x is float32": (
             eights.weighed(low, w, b, normed(low, w.astype(BF16), b.astype(BF16))),
             NORM,
         ),
-        "norm rounded to bf16 before w and b: round once, at the end": (
+        "norm rounded to bf16 before w and b": (
             _rounded((x64 - right.mean[:, None]) * right.rstd[:, None]) * w + b,
             NORM,
         ),
-        "x itself: nothing was normalised": (x64, NORM),
-        "the reference with the mean subtracted twice: is it taken from v where v has x - mean already?": (
+        "x itself": (x64, NORM),
+        "the reference with the mean subtracted twice": (
             (centred - right.mean[:, None]) * right.rstd[:, None] * w + b,
             NORM,
         ),
-        "the reference with the last eight of each lane in place of all of its eights: load x again for each": (
+        "the reference with the last eight of each lane in place of all of its eights": (
             eights.weighed(x64[:, eights.last_eights(C)], w, b, right),
             NORM,
         ),
-        "the reference in which a lane's next eight is made from what v holds already: load x again for each": (
+        "the reference in which a lane's next eight is made from what v holds already": (
             eights.not_loaded(x64[:, eights.last_eights(C)], w, b, right),
             NORM,
         ),
@@ -283,21 +273,21 @@ def norm_mistakes(x, w, b, got=None) -> dict:
             x64 - (right.mean * right.rstd)[:, None] * w + b,
             NORM,
         ),
-        "the reference with the upper half of each word cut off after 16 bits: round it to the nearest": (
+        "the reference with the upper half of each word cut off after 16 bits, not rounded to the nearest": (
             np.where(np.arange(C) % 2, cut_off(right.out), right.out),
             NORM,
         ),
-        "the reference with the lower half of each word cut off after 16 bits: round it to the nearest": (
+        "the reference with the lower half of each word cut off after 16 bits, not rounded to the nearest": (
             np.where(np.arange(C) % 2, right.out, cut_off(right.out)),
             NORM,
         ),
         "norm · (w + b): b is added at the end": (centred * right.rstd[:, None] * (w + b), NORM),
         "the reference with rstd multiplied twice": (centred * (right.rstd**2)[:, None] * w + b, NORM),
-        "the reference with its sign turned: take mean from x": (-centred * right.rstd[:, None] * w + b, NORM),
+        "the reference with mean - x in place of x - mean": (-centred * right.rstd[:, None] * w + b, NORM),
     }
     again = np.arange(C) % 256  # (C,)
     for names, scale, shift in (("w and b", w[again], b[again]), ("w", w[again], b), ("b", w, b[again])):
-        said = f"the reference with {names} of the first 256 channels again behind them: load eights as far on as x's"
+        said = f"the reference with {names} of the first 256 channels again behind them"
         known["out"][said] = eights.weighed(x64, scale, shift, right), NORM
     if got is not None:
         mine = widened(got)  # (N, C)
@@ -312,7 +302,7 @@ def far_from_zero(x, rstd):
     off = np.abs(np.asarray(rstd, np.float64) / right - 1)  # (N,)
     wrong = ~(off < 1e-4)
     if (np.abs(x.mean(axis=1, dtype=np.float64))[wrong] * right[wrong] > 20).all() and (off < 0.05).all():
-        return "rstd has lost digits where the mean is far from 0: add up the squares of x - mean, not those of x"
+        return "rstd has lost digits where the mean is far from 0"
     return None
 
 

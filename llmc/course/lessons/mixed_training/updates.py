@@ -62,12 +62,10 @@ def update_mistakes(weights, rounded, grads, m, v, numbers, t, has_master) -> di
     }
     others = {
         "the reference without the factor: gradients count `factor` times": g,
-        "the reference with gradients divided by factor: multiply": g / factor,
+        "the reference with gradients divided by factor, not multiplied by it": g / factor,
         "the reference with the factor applied twice": g * factor**2,
-        "a step with gradients of 0: is each read before it is cleared, and widened?": 0 * g,
-        "the reference with a gradient's bits taken for a number: widen them": (
-            grads.view(np.uint16).astype(np.float64) * factor
-        ),
+        "a step with gradients of 0": 0 * g,
+        "the reference with a gradient's bits taken for a number": (grads.view(np.uint16).astype(np.float64) * factor),
     }
     for said, gradient in others.items():
         step = optimizer.adamw(start, gradient, m, v, *rest)
@@ -131,19 +129,19 @@ def compare_chance(params, exact, before, key, start):
     nearest = np.asarray(exact, np.float32).astype(BF16).view(np.uint16)
     wrong = {
         "rounded to the nearest: the random bits make no difference": nearest,
-        "cut off: nothing ever goes up. Are the random bits added to the bits of the float, before the shift?": upper,
-        "what it held before: the new weights are not written": before.view(np.uint16),
+        "cut off: nothing ever goes up": upper,
+        "what it held before": before.view(np.uint16),
         "rounded by the random bits of place 0 for all: a weight's place is i": (bits + _low(key, 0 * places)) >> 16,
         "rounded by random bits that do not depend on the key: then each step rounds alike": (bits + _low(0, places))
         >> 16,
-        "rounded by the random bits of the thread's number within its block: take the weight's place, i": (
+        "rounded by the random bits of the thread's number within its block: a weight's place is i": (
             (bits + _low(key, places % 256)) >> 16
         ),
-        "the weight's upper 16 bits, and 1 more where the random bits' last one is 1, whatever the lower half is: add "
-        "the lower 16 of them before the shift, so that the carry decides": upper + (random & 1),
-        "the weight's upper 16 bits, and 1 more where the random bits' bit 15 is 1, whatever the lower half is: "
-        "add all 16 before the shift, so that the carry decides": upper + (random >> 15),
-        "the weight's upper 16 bits with the random bits added to them: add before the shift": upper + random & 0xFFFF,
+        "the weight's upper 16 bits, and 1 more where the random bits' last one is 1, whatever the lower half is": upper
+        + (random & 1),
+        "the weight's upper 16 bits, and 1 more where the random bits' bit 15 is 1, whatever the lower half is": upper
+        + (random >> 15),
+        "the weight's upper 16 bits with the random bits added to them": upper + random & 0xFFFF,
         "rounded by the upper 16 of the random bits: the lower 16 are wanted": (
             (bits + (random_bits_of(key, places) >> 16)) >> 16
         ),
@@ -154,7 +152,7 @@ def compare_chance(params, exact, before, key, start):
         "rounded up where lower < random: that is likely where lower is small, and must be rare there": (
             upper + (lower < random)
         ),
-        "rounded in the other direction where it is negative: bits hold sign and size, so one addition serves both": (
+        "rounded in the other direction where it is negative: bits hold sign and size": (
             np.where(np.asarray(exact) < 0, bits - random, bits + random) >> 16
         ),
         "the weight before the step, rounded": (
@@ -172,7 +170,7 @@ def compare_chance(params, exact, before, key, start):
         "the lower 16 bits: a bfloat16 is the upper half": (bits + random) & 0xFFFF,
         "0 everywhere: the upper half of __float_as_uint(p) + random is wanted, shifted down by 16 bits": 0 * bits,
         "rounded by 15 random bits: 16 are needed, for the 16 that are cut off": (bits + (random & 0x7FFF)) >> 16,
-        "rounded with the random bits subtracted: add them": (bits - random) >> 16,
+        "rounded with the random bits subtracted, not added": (bits - random) >> 16,
         "rounded by the random bits of the next place, i + 1: a weight's place is i": (
             (bits + _low(key, places + 1)) >> 16
         ),
@@ -188,7 +186,7 @@ def compare_chance(params, exact, before, key, start):
         values = (
             "params holds one of the two neighbours of each weight, but not always the one that the lower 16 of the "
         )
-        values += "random bits for its key and its place choose: which bits are taken, and what decides?"
+        values += "random bits for its key and its place choose"
     lines = [stopped(f"params is {said}" if alike[said] > 0.99 else values)]
     lines += [f"→ Where to look: {CHANCE}.", "", f"Wrong: {off} of {len(got)}. The first of them, number {at}:"]
     lines += [f"    before rounding  0x{bits[at]:08X}, so lower = 0x{lower[at]:04X}; random 0x{random[at]:04X}"]

@@ -14,7 +14,7 @@ from llmc.course.mutants.places import places, quoted
 from llmc.course.own_names import learners_names
 
 NAMES = {"uint16", "ushort", "u2", "<u2", "H"}
-WRAPS = "a sum of two uint16 wraps around at 65536, and its carry is lost"
+WRAPS = "a uint16 wraps around at 65536"
 
 
 def lost(calls, same) -> str | None:

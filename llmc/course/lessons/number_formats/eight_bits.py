@@ -19,14 +19,10 @@ from llmc.course.lessons.number_formats.steps import After, Letters, letter_mode
 # where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
 SCALE = 'lesson 18, section "7 · Eight bits and one scale"'
 LOOK = f"→ Where to look: {SCALE}"
-SQUARES = (
-    "The square of 1e-30 is 0 in float32, and that of 1e30 infinite: if you compare squared errors, compute them in "
-    "float64."
-)
 NEAR = 0.004  # of a number: how far bf16, with its 8 digits, may move it
 MANY = 400  # numbers of another call
 LARGER = 16.0  # times: the numbers of one more
-HINT = f"The goal is 3%: try several scales between amax / 448 and twice that, and keep the best.\n{LOOK}"
+HINT = f"The goal is 3%, which the best of several scales between amax / 448 and twice that reaches.\n{LOOK}"
 
 
 @lru_cache
@@ -96,7 +92,7 @@ def explain(result, x):
         return "the codes are the numbers themselves, of dtype float8_e4m3fn: `.view(np.uint8)` gives their codes"
     compare("codes", codes, np.zeros(x.shape, np.uint8), rtol=0, atol=np.inf)  # type, shape and dtype alone
     if not (np.isfinite(scale) and scale > 0):
-        of_zeros = "; all of x is 0, and 0 / 448 is no scale: take 1" if not x.any() else ""
+        of_zeros = "; all of x is 0" if not x.any() else ""
         return f"the scale is {float(scale):g}, and should be positive and finite{of_zeros}"
     return _wrong_codes(codes, float(scale), x)
 
@@ -114,14 +110,11 @@ def _wrong_codes(codes, scale, x):
         numbers = f"{int(wrong.sum())} of {x.size} codes are wrong, each by less than {NEAR:.1%} from halfway"
         return f"{numbers}: x / scale = {_number(y[at])} stands for {got[at]:g}, and {best[at]:g} is nearer"
     if reason is None and (other := _scale_of(codes, x)) and (more is None or _scale_of(more[0], more[2])):
-        return (
-            f"the codes are right for another scale, about {other:.6g}, and not for the one that you return, "
-            f"{scale:.6g}: return the one that x was divided by"
-        )
+        return f"the codes are right for another scale, about {other:.6g}, and not for the one returned, {scale:.6g}"
     if reason is None and np.isnan(got).any():
         at = tuple(np.argwhere(np.isnan(got))[0])
         beyond = abs(y[at]) > E4M3.largest
-        ends = f", and e4m3 ends at ±448. {_why_beyond(scale, x)}" if beyond else ""
+        ends = f", and e4m3 ends at ±448{_why_beyond(scale, x)}" if beyond else ""
         return (
             f"codes{_index(at)} is 0x{codes[at]:02X}, which is NaN: {_number(x[at])} / scale is {_number(y[at])}{ends}"
         )
@@ -131,12 +124,10 @@ def _wrong_codes(codes, scale, x):
 
 
 def _why_beyond(scale, x) -> str:
-    """What to do about numbers that are too large for e4m3 once they are divided by the scale."""
+    """What is known of a scale with which numbers are too large for e4m3, as a further sentence; else ""."""
     function = evidence.learners_function()
-    if fixed := _fixed(scale, x):
-        return fixed
-    other = of_another_largest(function, scale, x) if function else None
-    return f"{other} Clip to ±448, too, before rounding" if other else "Clip to it before rounding"
+    said = _fixed(scale, x) or (of_another_largest(function, scale, x) if function else None)
+    return f". {said.removesuffix('.')}" if said else ""
 
 
 def _fixed(scale, x) -> str | None:
@@ -146,8 +137,7 @@ def _fixed(scale, x) -> str | None:
         result = outcome(function, x * x.dtype.type(LARGER)) if function else None
     if not (isinstance(result, tuple | list) and len(result) == 2 and np.array_equal(result[1], scale)):
         return None
-    grow = "it must grow with the numbers, so that the largest of them fits"
-    return f"For numbers {LARGER:.0f} times as large your scale is {scale:g}, too: {grow}"
+    return f"For numbers {LARGER:.0f} times as large your scale is {scale:g}, too"
 
 
 def of_another_largest(function, scale, x) -> str | None:
@@ -232,7 +222,7 @@ def _known(y, scale) -> dict:
     with np.errstate(invalid="ignore"):  # a negative number as uint8
         changed = codes_of(y).view(ml_dtypes.float8_e4m3fn).astype(np.uint8)
     twice = {
-        f"the codes are those of x / scale rounded to {name} first: round once": decode(codes_of(rounded), E4M3)
+        f"the codes are those of x / scale rounded to {name} first": decode(codes_of(rounded), E4M3)
         for name, rounded in (
             ("float16", np.clip(y, -E4M3.largest, E4M3.largest).astype(np.float16).astype(np.float64)),
             ("bfloat16", y.astype(ml_dtypes.bfloat16).astype(np.float64)),
@@ -245,14 +235,14 @@ def _known(y, scale) -> dict:
         "the codes are those of the next larger number, not of the nearest": np.where(y < 0, -lower, upper),
         "the codes are those of the next smaller number, not of the nearest": np.where(y < 0, -upper, lower),
         "the codes have subnormal numbers set to 0": np.where(size < E4M3.smallest_normal, 0, nearest),
-        "the codes are those of x · scale, and will be multiplied by the scale: divide x by it, or return 1 / scale": (
+        "the codes are those of x · scale, and will be multiplied by the scale": (
             decode(codes_of(y * scale * scale), E4M3)
         ),
         "the codes are those of x itself: it was not divided by the scale": decode(codes_of(y * scale), E4M3),
         "the codes are the numbers changed to uint8, as astype does: view(np.uint8) reads their bits": decode(
             changed, E4M3
         ),
-        "the codes are whole numbers, as int8 has them: look for the nearest number of e4m3": decode(whole, E4M3),
+        "the codes are whole numbers, as int8 has them": decode(whole, E4M3),
     }
 
 

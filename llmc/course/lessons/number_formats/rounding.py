@@ -15,8 +15,7 @@ STOCHASTIC = 'lesson 18, section "6.3 · By bits"'
 HALF = 0x8000  # of what is cut off
 NAN = 0x7FC0
 LOST = (  # said of both ways to round
-    "the carry lost where a mantissa of 1111111 rounds up: it becomes 0000000, and the exponent must grow by 1, so add "
-    "to exponent and mantissa together"
+    "the carry lost where a mantissa of 1111111 rounds up: it becomes 0000000, and the exponent must grow by 1"
 )
 FIXED = "they have fewer, because the place of their last one is always the same"
 BY_LIBRARY = "the bits are right, but a library's bfloat16 made them: compute them from the bits of x"
@@ -94,11 +93,9 @@ def nearest_mistakes(x) -> dict:
         "the bits of float16, which has 5 bits of exponent: bf16 is the upper half of a float32": halves.view(
             np.uint16
         ),
-        "x rounded to float16 first, and then to bf16: round once": nearest(halves.astype(np.float32)),
+        "x rounded to float16 first, and then to bf16": nearest(halves.astype(np.float32)),
         "the reference without the sign": right & 0x7FFF,
-        "NaN for every negative number: as whole numbers their bits, with the sign's, are larger than infinity's": (
-            np.where(np.signbit(x), NAN, right)
-        ),
+        "NaN for every negative number": (np.where(np.signbit(x), NAN, right)),
         "the reference with the last bit cleared wherever x rounds up: that is for ties alone": np.where(
             nan, right, np.where(b & HALF, (b + np.uint32(HALF) >> 16) & 0xFFFE, right)
         ),
@@ -140,14 +137,12 @@ def nearest_mistakes(x) -> dict:
         "the largest finite number where it should be infinity: what rounds beyond it is infinite": np.where(
             (right & 0x7FFF) == 0x7F80, right & HALF | 0x7F7F, right
         ),
-        "the reference with infinities turned into NaN: only NaN itself needs care": np.where(
-            infinite, 0x7FC0 | keep & HALF, right
-        ),
+        "the reference with infinities turned into NaN": np.where(infinite, 0x7FC0 | keep & HALF, right),
         "the reference with every result beyond the largest number turned into NaN: it is infinity": np.where(
             (right & 0x7FFF) == 0x7F80, 0x7FC0 | right & HALF, right
         ),
         "what the addition makes of a NaN: ones in the lower half alone are cut off, which leaves infinity, and a "
-        "carry runs through exponent and sign. Test for NaN first": to_even,
+        "carry runs through exponent and sign": to_even,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
         "infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has": np.where(nan, 0x7F80, right),
         "zeros in place of NaN": np.where(nan, 0, right),
@@ -231,8 +226,9 @@ def stochastic_mistakes(x, random) -> dict:
         "x rounded to the nearest after random was added: what is cut off counts twice": up(
             (b + r + 0x7FFF + (b + r >> 16 & 1) >> 16) - keep
         ),
-        "the reference with negative numbers rounded in the other direction: the bits hold sign and size, so the same "
-        "addition serves both": np.where(negative & ~nan, keep + (lower > 0) * (lower + r <= 0xFFFF), right),
+        "the reference with negative numbers rounded in the other direction: the bits hold sign and size": np.where(
+            negative & ~nan, keep + (lower > 0) * (lower + r <= 0xFFFF), right
+        ),
         "the reference without the sign": right & 0x7FFF,
         "the reference with subnormal numbers set to 0: they have bits like any other": np.where(
             right & 0x7F80, right, right & HALF
@@ -247,8 +243,8 @@ def stochastic_mistakes(x, random) -> dict:
         "NaN where it should be infinity: what rounds beyond the largest number is infinite": np.where(
             ((right & 0x7FFF) == 0x7F80) & np.isfinite(x), 0x7FC0 | right & HALF, right
         ),
-        "what the addition makes of a NaN: infinity or a zero. Test for NaN first": (b + r & 0xFFFFFFFF) >> 16,
+        "what the addition makes of a NaN: infinity or a zero": (b + r & 0xFFFFFFFF) >> 16,
         "what is left of a NaN whose mantissa had ones only in the lower half: infinity": np.where(nan, keep, right),
         "infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has": np.where(nan, 0x7F80, right),
-        "NaN in place of infinity: only NaN itself needs care": np.where(np.isinf(x), 0x7FC0 | keep, right),
+        "NaN in place of infinity": np.where(np.isinf(x), 0x7FC0 | keep, right),
     }

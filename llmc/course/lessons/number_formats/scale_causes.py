@@ -11,7 +11,6 @@ import numpy as np
 from llmc.course.checks import causes
 from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.eight_bits import (
-    SQUARES,
     codes_of,
     dequantised,
     error,
@@ -65,8 +64,7 @@ def _stays(function, scale, x) -> str | None:
         return None
     size = "large" if small else "small"
     words = f"With numbers {TIMES:.0f} times as {size} your scale is {other:.4g}, and here {scale:.4g}"
-    why = "only a tensor of zeros needs care. Is a small number added to it, or is it kept from becoming smaller"
-    return f"{words}, but it should grow with the numbers: {why if small else 'is it limited, or always the same'}?"
+    return f"{words}, but it should grow with the numbers."
 
 
 def _of_smaller_codes(function, scale, x) -> str | None:
@@ -92,7 +90,7 @@ def _of_rows(function, scale, x) -> str | None:
     means = [np.abs(each).reshape(len(each), -1).max(axis=1).mean() / 448 for each, _ in pairs]
     if len(pairs) < 2 or not np.allclose(means, [s for _, s in pairs], rtol=1e-5):
         return None
-    return "Your scale is the mean of those of the rows of x: larger numbers are clipped. The largest of all x decides."
+    return "Your scale is the mean of those of the rows of x: larger numbers are clipped."
 
 
 def _of_another_measure(function, scale, x) -> str | None:
@@ -116,11 +114,11 @@ def _of_another_measure(function, scale, x) -> str | None:
 def _too_few_digits(function, scale, x) -> str | None:
     """Does x in float64 mend it, or the same numbers in the middle of float32's range?"""
     if good(outcome(function, x.astype(np.float64)), x):
-        return f"With x in float64 your function is right. {SQUARES}"
+        return "With x in float64 your function is right."
     power = int(np.frexp(np.abs(x).max())[1])
     moved = np.ldexp(x, -power)
     if np.array_equal(np.ldexp(moved, power), x) and good(outcome(function, moved), moved):
-        return f"The same numbers divided by 2**{power} are quantised well. {SQUARES}"
+        return f"The same numbers divided by 2**{power} are quantised well."
     return None
 
 

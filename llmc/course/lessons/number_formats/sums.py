@@ -73,7 +73,7 @@ def kahan_mistakes(x) -> dict:
             x, sign=-1
         ),
         "the reference with the row itself in place of what was to be added, row − excess": _kahan(x, of="row"),
-        "the reference with the total overwritten before the excess is computed from it": _kahan(x, of="late"),
+        "the reference with the new total in place of the old one in the excess": _kahan(x, of="late"),
         "the reference with every excess kept: the newest one replaces the last, which is made up for": _kahan(
             x, of="all"
         ),
@@ -82,17 +82,13 @@ def kahan_mistakes(x) -> dict:
         ),
         "the reference with (total − new) − wanted: the total has grown by new − total": _kahan(x, of="turned"),
         "the reference without its first row": kahan(x[1:]),
-        "the reference with the first row counted twice: total begins with it, and the loop adds it": kahan(
-            x[[0, *range(len(x))]]
-        ),
+        "the reference with the first row counted twice": kahan(x[[0, *range(len(x))]]),
         "the reference without its last row": kahan(x[:-1]),
         "the reference with each column's last excess taken over by the next: every column begins with 0": _in_turn(x),
         "the reference with one excess for all columns, from which each column takes that of the one before it: every "
         "column needs its own": _row_by_row(x),
         "the reference divided by n: the sum is wanted, not the mean": kahan(x) / x.dtype.type(len(x)),
-        "the plain sum in float64, rounded at the end: keep the excess instead of more digits": plain(
-            x.astype(np.float64)
-        ).astype(x.dtype),
+        "the plain sum in float64, rounded at the end": plain(x.astype(np.float64)).astype(x.dtype),
     }
 
 

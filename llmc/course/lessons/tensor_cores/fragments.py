@@ -150,8 +150,8 @@ def mistakes(a, b) -> dict:
     known["with b read as (K, N), as if the numbers of a column lay N apart"] = a64 @ as_kn
     a_again, b_again = (np.tile(x[:, :16], K // 16) for x in (a64, b64))  # (M, K), (N, K)
     for which, first, second in (("", a_again, b_again), (" of a", a_again, b64), (" of b", a64, b_again)):
-        known[f"with the first 16 k{which} again and again: is k0 missing in an index?"] = first @ second.T
-    known["of the last 16 k alone: d must keep the sums of the steps before"] = a64[:, -16:] @ b64[:, -16:].T
+        known[f"with the first 16 k{which} again and again"] = first @ second.T
+    known["of the last 16 k alone"] = a64[:, -16:] @ b64[:, -16:].T
     return {f"the product {words}": (array.astype(np.float32), HOLDS) for words, array in known.items()}
 
 
@@ -233,20 +233,18 @@ def turned_mistakes(a) -> dict:
         kept[:, :, lines, place(lines, groups)] = tiles[:, :, lines, groups]
         return whole(kept.reshape(*tiles.shape[:3], 64)).T.copy()
 
-    at = "group g of a line is kept at place(line, g): ask for it with the line that you read"
     ways = {
         "groups read where others are kept": lambda line, group: group ^ line % 8,
         "groups read where others are kept, which a sum has moved": lambda line, group: (group + line) % 8,
     }
-    known = {f"the turned matrix with {words} ({at})": (without_place(way), SWIZZLED) for words, way in ways.items()}
-    at = "call it with the line that you read"
+    known = {f"the turned matrix with {words}": (without_place(way), SWIZZLED) for words, way in ways.items()}
     ways = {
         "place of the square's row, square / 8, in place of the line": lambda line, group: group ^ line % 8 ^ line // 8,
         "place of the square's row, square / 8, in place of the line, a sum": (
             lambda line, group: (group + line - line // 8) % 8
         ),
     }
-    known |= {f"the turned matrix with {words} ({at})": (without_place(way), SWIZZLED) for words, way in ways.items()}
+    known |= {f"the turned matrix with {words}": (without_place(way), SWIZZLED) for words, way in ways.items()}
     by_groups = in_tiles(a, 64, 8).reshape(len(a) // 64, -1, 8, 64, 8)  # (M/64, K/64, groups, lines, 8)
     known["the turned matrix with groups 0 to 3 of each line also for its groups 4 to 7: the group is square % 8"] = (
         whole(by_groups[:, :, np.arange(8) % 4].reshape(len(a) // 64, -1, 64, 8)).T.copy(),

@@ -56,7 +56,7 @@ def judge(lists, blocks, down, across, most=1.25, again=None):
                 twice = (
                     f"twice to block {block}" if seen[tile] == block else f"to block {seen[tile]} and to block {block}"
                 )
-                raise _wrong(f"tile {tile} belongs {twice}, {call}. {_of_one_block(again, down) or NUMBERS}")
+                raise _wrong(f"tile {tile} belongs {twice}, {call}. {_of_one_block(again, down)}".rstrip())
             seen[tile] = block
     missing = [(r, c) for r in range(down) for c in range(across) if (r, c) not in seen]
     if missing:
@@ -133,10 +133,7 @@ def _left_over(lists, blocks, tiles, alone) -> str:
     """How many tiles the blocks have. alone: what is wrong with a block that has no others beside it."""
     each, rest = divmod(tiles, blocks)
     if rest and not alone and all(len(mine) == each for mine in lists):
-        return (
-            f"Each block has {each}, which makes {each * blocks} of {tiles} tiles: the last turn, which not all blocks "
-            "have, is missing."
-        )
+        return f"Each block has {each}, which makes {each * blocks} of {tiles} tiles."
     counts = sorted({len(mine) for mine in lists})
     had = f"{counts[0]} to {counts[-1]}" if counts[1:] else f"{counts[0]}"
     return f"The blocks have {had} tiles each, {sum(map(len, lists))} of {tiles} together. {alone}".rstrip()
@@ -154,9 +151,6 @@ def _full_bands(lists, blocks, down, across) -> str:
     return ""
 
 
-NUMBERS = "Block b has the tiles with the numbers b, b + blocks, b + 2 · blocks, …"
-
-
 def _read(lists, turns) -> int:
     """bands_read, where lists may end at different turns."""
     each = [[tiles[t] for tiles in lists if t < len(tiles)] for t in range(turns)]
@@ -170,19 +164,11 @@ def _why(turns, blocks, lists) -> str:
     together = all(_distance(*tiles[:2]) == 1 for tiles in lists if len(tiles) > 1)
     apart = all(_distance(*pair) > 1 for pair in pairwise(first))
     if together and apart and len(lists[0]) > 1:
-        return f"A block's own tiles are neighbours, but those of a turn are far apart. {NUMBERS}"
+        return "A block's own tiles are neighbours, but those of a turn are far apart."
     if len(rows) > 2 and _have_their_own_rows(lists):
-        return f"Each block has rows of its own, so a turn has tiles in {len(rows)} rows. {NUMBERS}"
+        return f"Each block has rows of its own, so a turn has tiles in {len(rows)} rows."
     many = [f"{len(found)} {what}{'s' * (len(found) > 1)}" for found, what in ((rows, "row"), (columns, "column"))]
-    shape = f"The tiles of the first turn lie in {' and '.join(many)}"
-    if len(rows) <= 2 < len(columns):
-        along = " it goes along the rows." if first[1:] and first[0][0] == first[1][0] else ""
-        down = first[1:] and first[1][0] != first[0][0]  # as it should
-        first_down = "" if down else ", and go down first"
-        return f"{shape}:{along or ' these are flat bands.'} Take {DOWN} rows at a time{first_down}."
-    if len(columns) <= 2 < len(rows):
-        return f"{shape}: it goes down the columns. Stop after {DOWN} rows, and take the next column."
-    return f"{shape}; nearly a square reads the least."
+    return f"The tiles of the first turn lie in {' and '.join(many)}; nearly a square reads the least."
 
 
 def _have_their_own_rows(lists) -> bool:
@@ -213,7 +199,8 @@ def _tiles_of(tiles, block, down, across, again) -> list:
             turned = again and all(
                 _each_once([pair[::-1] for pair in _alone(again, *grid) or ()], *grid) for grid in ALONE
             )
-            why = "Are row and column exchanged?" if turned else _of_one_block(again, down)
+            exchanged = "With row and column exchanged, a block that is alone gets each tile once."
+            why = exchanged if turned else _of_one_block(again, down)
             raise _wrong(
                 f"block {block} gets tile ({row}, {column}), which does not exist: there are {down} x {across} tiles. "
                 f"{why}".rstrip()

@@ -64,7 +64,7 @@ def told(code, kernel="ring_of_stages"):
             first, *rest = error.message.split("\n")
             rest = [line for line in rest[:1] if not line.startswith("→")]  # what the emulator saw of it
             said = f"{found[:1].lower()}{found[1:]}"
-            error.message = "\n".join([said, f"It shows as: {first}", *rest, f"→ Where to look: {_place(found)}."])
+            error.message = "\n".join([said, f"The check saw: {first}", *rest, f"→ Where to look: {_place(found)}."])
         raise
 
 
@@ -164,10 +164,7 @@ def _bytes(mine):
         if brought != turns * BYTES:
             yield _too_few_or_many(copies, stage, brought, turns)
         if not expects:
-            yield (
-                f"Nobody expects the bytes of the copies: a phase of {THERE} then ends with an arrival alone, before "
-                "its copy is there. The producer calls expect, which arrives, too."
-            )
+            yield "Nobody expects the bytes of the copies: expect announces them, and arrives, too."
         elif announced != brought:
             few = "fewer" if announced < brought else "more"
             ends = "before all of it is there" if announced < brought else "never"

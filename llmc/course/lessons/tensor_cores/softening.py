@@ -9,9 +9,7 @@ import numpy as np
 from llmc.course.kernel_checks import not_finite
 from llmc.course.lessons.tensor_cores.places import SOFTENED
 
-FORGETS = (  # told apart while it is finite
-    "the result with a total of the last tile alone: what was added up before must stay in it, times shrink"
-)
+FORGETS = "the result with a total of the last tile alone"  # told apart while it is finite
 OVERFLOW = (  # right for small scores
     "the result with a maximum of this tile alone, without top[n]",
     "the result with a maximum of tile[0] alone, without tile[1]",
@@ -113,12 +111,11 @@ def mistakes(scores, values) -> dict:
     ways = {
         "the result with sums that do not shrink when the maximum grows": dict(sums_shrink=NONE),
         "the result with a total that does not shrink when the maximum grows": dict(total_shrinks=False),
-        "the result with neither sums nor total shrinking when the maximum grows (is `shrink` exp(top[n] - higher), "
-        "made before top[n] becomes the new maximum? After that, it is exp(0) = 1)": dict(
+        "the result with neither sums nor total shrinking when the maximum grows": dict(
             sums_shrink=NONE, total_shrinks=False
         ),
         "the result with totals that are added up over the four lanes after every tile: what was added up before is "
-        "then counted 4, 16, … times; do it once, at the end": dict(met_each_tile=True),
+        "then counted 4, 16, … times": dict(met_each_tile=True),
         "the result with totals added up over the four lanes after every tile, and not at the end: of what the tiles "
         "before gave, each lane then has the sum of all four already": dict(met_each_tile=True, meets_at_the_end=False),
         "the result with exp(higher - top[n]) for exp(top[n] - higher): sums and total must shrink": dict(
@@ -127,10 +124,8 @@ def mistakes(scores, values) -> dict:
         "the result with this tile's share of the total shrunk, too: first total shrinks, then the tile is added": dict(
             shrinks_late=True
         ),
-        "the result with top[n] as it was at the start: does the new maximum get into top[n]?": dict(top_stored=False),
-        "the result with the scores themselves weighing the values: write exp(score - higher) into scores": dict(
-            raw=True
-        ),
+        "the result with top[n] as it was at the start": dict(top_stored=False),
+        "the result with the scores themselves weighing the values, not exp(score - higher)": dict(raw=True),
         "the result with a maximum of each lane's own numbers: four lanes share a row": dict(meet=()),
         "the result with a maximum of two of the four lanes of a row (xor 1 alone)": dict(meet=(1,)),
         "the result with a maximum of two of the four lanes of a row (xor 2 alone)": dict(meet=(2,)),
@@ -176,12 +171,11 @@ def mistakes(scores, values) -> dict:
         "the result with maxima and totals of all 32 lanes, which hold eight rows: four lanes share a row": dict(
             meet=WHOLE_WARP, total_meets=WHOLE_WARP
         ),
-        "the result with a maximum of three of the four lanes of a row: exchange the larger of the first two, not the "
-        "lane's own again": dict(meet=AT_ONCE),
-        "the result with a total of three of the four lanes of a row: exchange the sum of the first two, not the "
-        "lane's own again": dict(total_meets=AT_ONCE),
-        "the result with maxima and totals of three of the four lanes of a row: exchange what the first two have "
-        "together, not the lane's own again": dict(meet=AT_ONCE, total_meets=AT_ONCE),
+        "the result with a maximum of three of the four lanes of a row": dict(meet=AT_ONCE),
+        "the result with a total of three of the four lanes of a row": dict(total_meets=AT_ONCE),
+        "the result with maxima and totals of three of the four lanes of a row": dict(
+            meet=AT_ONCE, total_meets=AT_ONCE
+        ),
         "the result with each lane's maximum made with the lanes after it (__shfl_down_sync): for a row's last lanes, "
         "these are another row's": dict(meet=DOWN),
         "the result with each lane's total made with the lanes after it (__shfl_down_sync): for a row's last lanes, "
@@ -199,7 +193,7 @@ def mistakes(scores, values) -> dict:
     unsure = {words for words in known if words == FORGETS and not finite[words] or words in OVERFLOW and finite[words]}
     known = {words: (wrong, SOFTENED) for words, wrong in known.items() if words not in unsure}
     quarter = online(scores, values).astype(np.float32) / 4  # (B, 16, 8)
-    known["a quarter of the result: four lanes add up a total that is the whole row's already"] = quarter, SOFTENED
+    known["a quarter of the result"] = quarter, SOFTENED
     e = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))  # (B, 16, T)
     known["the result that nobody has divided by the total"] = (
         (e @ values.astype(np.float64)).astype(np.float32),
