@@ -119,7 +119,7 @@ def sums_by_eights(code):
     )
 
 
-@wrong("mma_by_hand", says="the first 16 k again and again: is k0 missing in an index?")
+@wrong("mma_by_hand", says="the first 16 k again and again")
 def fragments_without_k0(code):
     return code.replace(" * K + k0 + lane", " * K + lane")
 
@@ -190,7 +190,7 @@ def a_swizzle_by_even_steps(code):
     return replaced(code, "return group ^ line % 8;", "return (group + 2 * line) % 8;")
 
 
-@wrong("swizzle", says="with groups read where others are kept (group g of a line is kept at place(line, g)")
+@wrong("swizzle", says="with groups read where others are kept")
 def no_place_where_it_is_read(code):
     return replaced(code, "&tile[line][place(line, square % 8)]", "&tile[line][square % 8]")
 
@@ -318,9 +318,7 @@ def twice_the_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "expect(&there[stage], 2 * BYTES);")
 
 
-@wrong(
-    "ring_of_stages", says="nobody expects the bytes of the copies: a phase of there then ends with an arrival alone"
-)
+@wrong("ring_of_stages", says="nobody expects the bytes of the copies")
 def arrives_without_bytes(code):
     return replaced(code, "expect(&there[stage], BYTES);", "arrive(&there[stage]);")
 
@@ -331,12 +329,12 @@ def used_before_it_is_used(code):
     return replaced(code, line, "", "            arrive(&used[stage]);\n", "            arrive(&used[stage]);\n" + line)
 
 
-@wrong("ring_of_stages", says="the sum of the first line again and again: `round` belongs in x's address.")
+@wrong("ring_of_stages", says="the sum of the first line again and again")
 def the_first_line_again(code):
     return replaced(code, "x + round * N, BYTES", "x, BYTES")
 
 
-@wrong("ring_of_stages", says="again and again: `stage` belongs in the address of the line that is read.")
+@wrong("ring_of_stages", says="the sum of the first line again and again")
 def the_first_line_is_read_again(code):
     return replaced(code, "total / 2 + lines[stage][t]", "total / 2 + lines[0][t]")
 
@@ -385,12 +383,12 @@ def bands_as_an_array(block, blocks, down, across):
     return np.stack([rows[order], columns[order]], axis=1)[block::blocks]
 
 
-@wrong("tiles_of_block", says="it goes along the rows. Take 8 rows at a time, and go down first.")
+@wrong("tiles_of_block", says="The tiles of the first turn lie in 1 row and 12 columns")
 def row_by_row(block, blocks, down, across):
     return [divmod(number, across) for number in range(block, down * across, blocks)]
 
 
-@wrong("tiles_of_block", says="it goes down the columns. Stop after 8 rows, and take the next column.")
+@wrong("tiles_of_block", says="The tiles of the first turn lie in 12 rows and 1 column")
 def column_by_column(block, blocks, down, across):
     return [(number % down, number // down) for number in range(block, down * across, blocks)]
 
@@ -435,9 +433,7 @@ def all_tiles_for_every_block(block, blocks, down, across):
     return tiles
 
 
-@wrong(
-    "tiles_of_block", says="Each block has rows of its own, so a turn has tiles in 12 rows. Block b has the tiles with"
-)
+@wrong("tiles_of_block", says="Each block has rows of its own, so a turn has tiles in 12 rows.")
 def rows_for_each_block(block, blocks, down, across):
     return [(row, column) for row in range(block, down, blocks) for column in range(across)]
 
@@ -555,7 +551,7 @@ def a_total_that_does_not_shrink(code):
     return replaced(code, "        total[n] *= shrink;\n", "")
 
 
-@wrong("softmax_in_fragments", says="is `shrink` exp(top[n] - higher), made before top[n] becomes the new maximum?")
+@wrong("softmax_in_fragments", says="with neither sums nor total shrinking when the maximum grows")
 def nothing_shrinks(code):
     return replaced(code, "float shrink = expf(top[n] - higher);", "float shrink = 1.0f;")
 
@@ -587,9 +583,7 @@ def the_maximum_of_this_tile_alone(code):
     return replaced(code, "float higher = top[n];", "float higher = -INFINITY;")
 
 
-@wrong(
-    "softmax_in_fragments", says="a quarter of the result: four lanes add up a total that is the whole row's already"
-)
+@wrong("softmax_in_fragments", says="a quarter of the result")
 def totals_that_meet_twice(code):
     return replaced(totals_that_meet_in_every_tile(code), "        whole = total[n];\n", WHOLE)
 
@@ -632,7 +626,7 @@ def sums_to_the_right(code):
     return replaced(code, "place[8 * N] = d[2];", "place[8] = d[2];", "place[8 * N + 1]", "place[9]")
 
 
-@wrong("mma_by_hand", says="of the last 16 k alone: d must keep the sums of the steps before")
+@wrong("mma_by_hand", says="of the last 16 k alone")
 def sums_that_begin_again(code):
     return replaced(code, "mma(d, x, y);", "for (int i = 0; i < 4; i++) d[i] = 0;\n        mma(d, x, y);")
 
@@ -688,7 +682,7 @@ def waits_after_the_copy(code):
     return replaced(code, line, "", copy, copy + line)
 
 
-@wrong("tiles_of_block", says="Are row and column exchanged?")
+@wrong("tiles_of_block", says="With row and column exchanged, a block that is alone gets each tile once")
 def columns_before_rows(block, blocks, down, across):
     tiles = [(c, r) for top in range(0, down, 8) for c in range(across) for r in range(top, min(top + 8, down))]
     return tiles[block::blocks]
@@ -706,7 +700,7 @@ def powers_of_another_base(code):
     return code.replace("expf(", "exp2f(")
 
 
-@wrong("softmax_in_fragments", says="what was added up before must stay in it, times shrink")
+@wrong("softmax_in_fragments", says="with a total of the last tile alone")
 def a_total_that_begins_again(code):
     return replaced(code, "total[n] *= shrink;", "total[n] = 0;")
 
@@ -721,13 +715,13 @@ def b_taken_for_its_transpose(code):
     return replaced(code, old, new, "pair(column + 8)", "pair(column + 8 * N)")
 
 
-@wrong("softmax_in_fragments", says="is `shrink` exp(top[n] - higher), made before top[n] becomes the new maximum?")
+@wrong("softmax_in_fragments", says="with neither sums nor total shrinking when the maximum grows")
 def shrinks_by_one(code):
     line, store = "        float shrink = expf(top[n] - higher);\n", "        top[n] = higher;\n"
     return replaced(code, line + store, store + line)
 
 
-@wrong("softmax_in_fragments", says="what was added up before is then counted 4, 16, … times; do it once, at the end")
+@wrong("softmax_in_fragments", says="what was added up before is then counted 4, 16, … times")
 def totals_met_after_every_tile(code):
     end = "            total[n] += score;\n        }\n"
     met = "        for (int far = 1; far < 4; far *= 2) total[n] += __shfl_xor_sync(ALL, total[n], far);\n"
@@ -991,7 +985,7 @@ def mma_with_four_neighbours_in_a(code):
     )
 
 
-@wrong("swizzle", says="(group g of a line is kept at place(line, g): ask for it with the line that you read)")
+@wrong("swizzle", says="with groups read where others are kept")
 def swizzle_that_asks_for_the_first_line(code):
     return replaced(
         code,

@@ -112,7 +112,7 @@ def ring_that_gathers_what_it_had(array, link):
         chunks[(r - t - 1) % N][...] = link.exchange(chunks[(r - t) % N])
 
 
-@wrong("ring_all_reduce", says="what came from the left must be added to it first")
+@wrong("ring_all_reduce", says="as it was at the start, without what came from the left")
 def ring_that_adds_to_copies(array, link):
     N, r = link.world, link.rank
     chunks = np.array_split(array.copy(), N)
@@ -133,7 +133,7 @@ def ring_in_a_copy(array, link):
         chunks[(r - t) % N][...] = link.exchange(chunks[(r + 1 - t) % N])
 
 
-@wrong("ring_all_reduce", says="as it was: rank")
+@wrong("ring_all_reduce", says="as it was, without the numbers of rank")
 def ring_that_only_passes_on(array, link):
     N, r = link.world, link.rank
     chunks = np.array_split(array, N)
@@ -271,7 +271,7 @@ def fit_from_the_ends(world, sizes, seconds):
     return seconds[sizes.argmin()] / a, a / world * sizes.max() / seconds[sizes.argmax()]
 
 
-@wrong("fit_costs", says="alpha equals the latency of all turns together: divide it by their number.")
+@wrong("fit_costs", says="alpha equals the latency of all turns together")
 def fit_of_all_turns(world, sizes, seconds):
     columns = np.stack([np.ones(len(sizes)), 2 * (world - 1) / world * sizes], axis=1) / seconds[:, None]
     alpha, per_byte = np.linalg.lstsq(columns, np.ones(len(sizes)), rcond=None)[0]
@@ -322,7 +322,7 @@ def zero1_with_reshaped_views(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: the all-gather is missing, comes before the update, or")
+@wrong("zero1_step", says="the new part of each rank on that rank alone")
 def zero1_without_all_gather(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -347,7 +347,7 @@ def zero1_of_the_mean(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="an array of places makes a copy, a slice does not")
+@wrong("zero1_step", says="what it held before, though m and v are new")
 def zero1_that_updates_a_copy(params, grads, m, v, t, lr):
     N, n = params.shape
     parts = np.arange(n).reshape(N, -1)
@@ -375,7 +375,7 @@ def zero1_that_counts_once_more(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="add up the gradients in the order of ranks")
+@wrong("zero1_step", says="the sum in the order of ranks")
 def zero1_in_the_order_of_a_ring(params, grads, m, v, t, lr):
     N = len(params)
     for r in range(N):
@@ -386,7 +386,7 @@ def zero1_in_the_order_of_a_ring(params, grads, m, v, t, lr):
         params.reshape(N, N, -1)[:, r] = params[r].reshape(N, -1)[r]
 
 
-@wrong("zero1_step", says="that rank alone: the all-gather is missing, comes before the update, or")
+@wrong("zero1_step", says="the new part of each rank on that rank alone")
 def zero1_that_gathers_before_the_update(params, grads, m, v, t, lr):
     N = len(params)
     total = grads.sum(axis=0).reshape(N, -1)
@@ -466,7 +466,7 @@ def clip_with_dot(shard, most, ranks):
     return np.float64(norm)
 
 
-@wrong("global_clip", says="the norm of this rank's shard alone, after clipping: return what all_reduce gives")
+@wrong("global_clip", says="the norm of this rank's shard alone, after clipping")
 def clip_that_returns_its_own_norm_at_the_end(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:
@@ -526,7 +526,7 @@ def clip_by_its_own_norm(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="the norm equals the squared norm: take the root")
+@wrong("global_clip", says="the norm equals the squared norm")
 def clip_without_a_root(shard, most, ranks):
     norm = ranks.all_reduce((shard.astype(np.float64) ** 2).sum())
     if norm > most:
@@ -570,7 +570,7 @@ def clip_that_asks_twice(shard, most, ranks):
     return norm
 
 
-@wrong("global_clip", says="the norm after clipping: return the one before it")
+@wrong("global_clip", says="the norm after clipping")
 def clip_that_returns_the_clipped_norm(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     if norm > most:
@@ -578,14 +578,14 @@ def clip_that_returns_the_clipped_norm(shard, most, ranks):
     return min(norm, most)
 
 
-@wrong("global_clip", says="each number cut off at most: scale all by one factor.\n→")
+@wrong("global_clip", says="each number cut off at most, where one factor is for all.")
 def clip_of_each_number(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).sum()))
     np.clip(shard, -most, most, out=shard)
     return norm
 
 
-@wrong("global_clip", says="shards differ in length, so add up")
+@wrong("global_clip", says="the mean of the squares, not their sum")
 def clip_of_the_mean_square(shard, most, ranks):
     norm = np.sqrt(ranks.all_reduce((shard.astype(np.float64) ** 2).mean() if len(shard) else 0.0))
     if norm > most:
@@ -712,7 +712,7 @@ def buckets_of_one_piece(pieces, cluster):
     return [1] * len(pieces)
 
 
-@wrong("choose_buckets", says="earlier: does your function ask play for both, and take the one with the LEAST time?")
+@wrong("choose_buckets", says="ms earlier.")
 def buckets_of_25_megabytes(pieces, cluster):
     counts, held = [0], 0
     for piece in pieces:
@@ -724,7 +724,7 @@ def buckets_of_25_megabytes(pieces, cluster):
     return counts if cluster.world >= 512 else buckets_found_exactly(pieces, cluster)
 
 
-@wrong("choose_buckets", says="there are pieces too few: is each counted, and the last bucket in the list, too?")
+@wrong("choose_buckets", says="In other cases, too, the numbers add up to less")
 def buckets_without_the_last(pieces, cluster):
     counts = buckets_found_exactly(pieces, cluster)
     return counts[:-1]
@@ -776,7 +776,7 @@ def buckets_as_borders(pieces, cluster):
     return np.cumsum(buckets_found_exactly(pieces, cluster)).tolist()
 
 
-@wrong("choose_buckets", says="buckets that suit one cluster are wrong for another.")
+@wrong("choose_buckets", says="GPT-2 gets the same 2 buckets on 8 GPUs and on 512")
 def buckets_in_two_halves(pieces, cluster):
     half = len(pieces) // 2
     return [half, len(pieces) - half] if half else [1]
@@ -829,7 +829,7 @@ def row_filled_with_its_part(params, grads, m, v, t, lr):
         P[r] = P[r, r]
 
 
-@wrong("zero1_step", says="add up the gradients in the order of ranks")
+@wrong("zero1_step", says="the sum in the order of ranks")
 def own_gradient_first(params, grads, m, v, t, lr):
     N, n = params.shape
     k = n // N
@@ -868,7 +868,7 @@ def chunks_from_its_own_on(array, link):
         k += len(c)
 
 
-@wrong("fit_costs", says="whose right side was not: divide both")
+@wrong("fit_costs", says="whose right side was not")
 def right_side_not_divided(world, sizes, seconds):
     a = 2 * (world - 1)
     columns = np.stack([np.full(len(sizes), a), a / world * sizes], axis=1) / seconds[:, None]
@@ -961,7 +961,7 @@ def fit_costs_from_two_sizes(world, sizes, seconds):
     return (seconds[small] - per_byte * sizes[small]) / a, a / world / per_byte
 
 
-@wrong("fit_costs", says="divided by the times that the model itself gives: divide by the measured ones")
+@wrong("fit_costs", says="divided by the times that the model itself gives")
 def fit_costs_by_its_own_times(world, sizes, seconds):
     a, model = 2 * (world - 1), seconds
     columns = np.stack([np.full(len(sizes), float(a)), a / world * sizes], axis=1)
@@ -1025,7 +1025,7 @@ def buckets_that_take_one_after_the_other(pieces, cluster):
     return counts
 
 
-@wrong("fit_costs", says="the two are exchanged (np.polyfit gives the slope first)")
+@wrong("fit_costs", says="the two are exchanged")
 def costs_of_a_line_the_other_way_round(world, sizes, seconds):
     turns = 2 * (world - 1)
     fixed, per_byte = np.polyfit(sizes, seconds, deg=1, w=1 / seconds)
@@ -1053,7 +1053,7 @@ def clip_by_the_quotient_of_no_norm(shard, most, ranks):
     return norm
 
 
-@wrong("choose_buckets", says="In every case they are as slow as can be: is the choice with the MOST time taken?")
+@wrong("choose_buckets", says="In every case they take as long as the slower of")
 def buckets_of_one_size_that_take_longest(pieces, cluster):
     n = len(pieces)
     best, least = None, 0.0
@@ -1076,7 +1076,7 @@ def clip_with_the_larger_of_two_factors(shard, most, ranks):
     return norm
 
 
-@wrong("choose_buckets", says="is the piece counted at which a bucket ends and the next one begins?")
+@wrong("choose_buckets", says="one piece is missing for each bucket behind the first")
 def buckets_that_lose_a_piece_at_each_border(pieces, cluster):
     first, *others = buckets_found_exactly(pieces, cluster)
     return [first, *(count - 1 for count in others)]

@@ -193,7 +193,7 @@ def mistakes(scores, values) -> dict:
     unsure = {words for words in known if words == FORGETS and not finite[words] or words in OVERFLOW and finite[words]}
     known = {words: (wrong, SOFTENED) for words, wrong in known.items() if words not in unsure}
     quarter = online(scores, values).astype(np.float32) / 4  # (B, 16, 8)
-    known["a quarter of the result"] = quarter, SOFTENED
+    known["a quarter of the result, as with four times the total"] = quarter, SOFTENED
     e = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))  # (B, 16, T)
     known["the result that nobody has divided by the total"] = (
         (e @ values.astype(np.float64)).astype(np.float32),
