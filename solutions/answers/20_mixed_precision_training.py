@@ -103,7 +103,7 @@ def gelu_whose_words_are_read_as_components(code):
     )
 
 
-@wrong("gelu_bf16", says="cut off after 16 bits: round to the nearest")
+@wrong("gelu_bf16", says="cut off after 16 bits, not rounded to the nearest")
 def gelu_that_cuts_off(code):
     code = replaced(
         code, PACK, "return __float_as_uint(low * gate(low)) >> 16 | __float_as_uint(high * gate(high)) & 0xffff0000;"
@@ -123,12 +123,12 @@ def gelu_with_halves_exchanged(code):
     )
 
 
-@wrong("gelu_bf16", says="out equals numbers of which every second one is 0")
+@wrong("gelu_bf16", says="out equals numbers of which every second one, the upper half of each word, is 0")
 def gelu_that_loses_the_upper_half(code):
     return replaced(code, PACK, "return nearest(low * gate(low)).bits;")
 
 
-@wrong("gelu_bf16", says="And does its result come into the upper half of the new word?")
+@wrong("gelu_bf16", says="out equals numbers of which every second one, the upper half of each word, is 0")
 def gelu_that_does_not_shift_back(code):
     return replaced(code, PACK, "return nearest(low * gate(low)).bits | nearest(high * gate(high)).bits;")
 
@@ -315,12 +315,12 @@ def norm_with_w_and_b_loaded_once(code):
     )
 
 
-@wrong("layernorm_bf16", says="the lanes have not been added up")
+@wrong("layernorm_bf16", says="lane 0's own sum, divided by C")
 def norm_without_the_warp(code):
     return replaced(code, MEAN, "float m = total / C;")
 
 
-@wrong("layernorm_bf16", says="mean equals the sum of the row: divide by C")
+@wrong("layernorm_bf16", says="mean equals the sum of the row, not divided by C")
 def norm_whose_mean_is_the_sum(code):
     return replaced(code, MEAN, "float m = warp_sum(total);")
 
@@ -365,7 +365,7 @@ def norm_with_w_and_b_swapped(code):
     return replaced(code, "load(weight, w + c), load(bias, b + c);", "load(weight, b + c), load(bias, w + c);")
 
 
-@wrong("layernorm_bf16", says="norm rounded to bf16 before w and b: round once, at the end")
+@wrong("layernorm_bf16", says="norm rounded to bf16 before w and b")
 def norm_that_rounds_twice(code):
     return replaced(code, OUT, "v[e] = widen(nearest((v[e] - m) * r)) * weight[e] + bias[e];")
 
@@ -382,7 +382,7 @@ def norm_of_a_rounded_row(code):
     )
 
 
-@wrong("layernorm_bf16", says="cut off after 16 bits: round to the nearest")
+@wrong("layernorm_bf16", says="cut off after 16 bits, not rounded to the nearest")
 def norm_that_cuts_off(code):
     return replaced(
         code,
@@ -530,7 +530,7 @@ def adamw_without_the_factor(code):
     return replaced(code, "g = factor * widen(grads[i])", "g = widen(grads[i])")
 
 
-@wrong("adamw_bf16", says="the reference with gradients divided by factor: multiply")
+@wrong("adamw_bf16", says="the reference with gradients divided by factor")
 def adamw_that_divides_by_the_factor(code):
     return replaced(code, "g = factor * widen(grads[i])", "g = widen(grads[i]) / factor")
 
@@ -676,7 +676,7 @@ def bug_in_the_other_half(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="Make half of the suspects exact at once: what the run shows rules out one of the two halves.")
+@wrong("find_bug", says="A run in which half of the suspects are exact rules out one of the two halves.")
 def bug_one_by_one(train, suspects, healthy):
     for name in suspects[:-1]:
         if abs(train([name])[-100:].mean() - healthy[-100:].mean()) < 0.02:
@@ -743,7 +743,7 @@ def bug_in_a_list(train, suspects, healthy):
     return suspects
 
 
-@wrong("find_bug", says="not even one goes alone")
+@wrong("find_bug", says="train takes a list of suspects, and was given")
 def bug_with_a_name_in_place_of_a_list(train, suspects, healthy):
     for name in suspects:
         if abs(train(name)[-100:].mean() - healthy[-100:].mean()) < 0.02:
@@ -893,7 +893,7 @@ def schedule_that_makes_twice(net, limit):
     return events
 
 
-@wrong("recompute_schedule", says="It gives up the wrong tensors: those that it makes again cost 2.00 µs")
+@wrong("recompute_schedule", says="The tensors that it makes again cost 2.00 µs")
 def schedule_that_gives_up_the_dear_ones_first(net, limit):
     layers = {layer.name: layer for layer in net}
 
@@ -931,7 +931,7 @@ def schedule_that_gives_up_the_dear_ones_first(net, limit):
     return plan(kept)
 
 
-@wrong("recompute_schedule", says="a schedule that keeps 85 of the 97 tensors fits. What is kept need not be made")
+@wrong("recompute_schedule", says="a schedule that keeps 85 of the 97 tensors fits.")
 def schedule_that_keeps_nothing(net, limit):
     layers, memory, events = {layer.name: layer for layer in net}, [], []
 
@@ -1027,7 +1027,7 @@ def bug_in_the_half_that_was_exact(train, suspects, healthy):
     return names[0]
 
 
-@wrong("layernorm_bf16", says="eps added 32 times: once in each lane")
+@wrong("layernorm_bf16", says="with 32 · eps in place of eps")
 def norm_with_eps_from_each_lane(code):
     return replaced(code, RSTD, "float r = rsqrtf(warp_sum(squares / C + 1e-5f));")
 
@@ -1073,33 +1073,33 @@ def norm_with_four_eights_a_lane(code):
     return holes(code, NEAREST_16, ALL_TURNS)
 
 
-@wrong("layernorm_bf16", says="(0 - mean)² for numbers behind the row's end, as if it had 256: leave them out")
+@wrong("layernorm_bf16", says="(0 - mean)² for numbers behind the row's end, as if it had 256")
 def norm_that_counts_absent_channels(code):
     return holes(code, NEAREST_16, replaced(ALL_TURNS, "        if (256 * k + 8 * lane >= C) break;\n", ""))
 
 
-@wrong("layernorm_bf16", says="eps added 32 times: once in each lane, before warp_sum")
+@wrong("layernorm_bf16", says="with 32 · eps in place of eps")
 def norm_with_eps_in_each_lane(code):
     return replaced(code, "rsqrtf(warp_sum(squares) / C + 1e-5f)", "rsqrtf(warp_sum(squares / C + 1e-5f))")
 
 
-@wrong("layernorm_bf16", says="eps / C: eps is added to the sum of squares")
+@wrong("layernorm_bf16", says="with eps / C in place of eps")
 def norm_with_eps_before_the_division(code):
     return replaced(code, "warp_sum(squares) / C + 1e-5f", "(warp_sum(squares) + 1e-5f) / C")
 
 
-@wrong("layernorm_bf16", says="the mean subtracted twice: is it taken from v where v has x - mean already?")
+@wrong("layernorm_bf16", says="the mean subtracted twice")
 def norm_that_subtracts_twice(code):
     squares = "squares += (v[e] - m) * (v[e] - m)"
     return replaced(code, squares, "v[e] -= m, squares += v[e] * v[e]", "load(v, x + c), load(weight", "load(weight")
 
 
-@wrong("layernorm_bf16", says="a lane's next eight is made from what v holds already: load x again for each")
+@wrong("layernorm_bf16", says="a lane's next eight is made from what v holds already")
 def norm_that_loads_x_twice_only(code):
     return replaced(code, "load(v, x + c), load(weight", "load(weight")
 
 
-@wrong("layernorm_bf16", says="the upper half of each word cut off after 16 bits: round it to the nearest")
+@wrong("layernorm_bf16", says="the upper half of each word cut off after 16 bits")
 def norm_that_cuts_off_every_second(code):
     return replaced(code, "(unsigned)nearest(v[2 * k + 1]).bits << 16", "(__float_as_uint(v[2 * k + 1]) & 0xffff0000)")
 
@@ -1114,12 +1114,12 @@ def gelu_that_clears_the_lower_half(code):
     )
 
 
-@wrong("gelu_bf16", says="the whole word taken for its upper half: clear the lower 16 bits")
+@wrong("gelu_bf16", says="the whole word taken for its upper half")
 def gelu_of_a_word_as_it_lies(code):
     return replaced(code, WIDENED, "float low = __uint_as_float(word << 16), high = __uint_as_float(word);")
 
 
-@wrong("gelu_bf16", says="every first of two is 0: is a word's lower half shifted up by 16 bits to a float?")
+@wrong("gelu_bf16", says="every first of two, the lower half of each word, is 0")
 def gelu_of_a_lower_half_in_its_place(code):
     return replaced(
         code, WIDENED, "float low = __uint_as_float(word & 0xffff), high = __uint_as_float(word & 0xffff0000);"
@@ -1167,7 +1167,7 @@ def norm_of_distances(code):
     return replaced(code, "squares += (v[e] - m) * (v[e] - m)", "squares += fabsf(v[e] - m)")
 
 
-@wrong("recompute_schedule", says="it stops giving up too early. What counts is the most bytes at any time")
+@wrong("recompute_schedule", says="Given a limit of 200, your function makes a schedule that fits into 1,003.")
 def schedule_that_counts_only_what_it_keeps(net, limit):
     layers = {layer.name: layer for layer in net}
 
@@ -1211,7 +1211,7 @@ def schedule_that_counts_only_what_it_keeps(net, limit):
     return plan(kept)
 
 
-@wrong("find_bug", says="Make half of the suspects exact at once: what the run shows rules out one of the two halves.")
+@wrong("find_bug", says="A run in which half of the suspects are exact rules out one of the two halves.")
 def bug_with_one_suspect_more_each_time(train, suspects, healthy):
     for k, name in enumerate(suspects):
         if abs(train(suspects[: k + 1])[-100:].mean() - healthy[-100:].mean()) < 0.02:
@@ -1347,7 +1347,7 @@ def _schedule_one_too_early(net, kept):
     return schedule
 
 
-@wrong("adamw_bf16", says="a step with gradients of 0: is each read before it is cleared, and widened?")
+@wrong("adamw_bf16", says="a step with gradients of 0")
 def adamw_with_gradients_not_shifted(code):
     return replaced(code, "factor * widen(grads[i])", "factor * __uint_as_float(grads[i].bits)")
 
@@ -1357,7 +1357,7 @@ def adamw_with_a_step_too_early(code):
     return replaced(code, "powf(beta1, t)", "powf(beta1, t - 1)")
 
 
-@wrong("gelu_bf16", says="is a word's upper half shifted down by 16 bits to a bf16?")
+@wrong("gelu_bf16", says="out equals numbers of which every second one, the upper half of each word, is 0")
 def gelu_with_upper_halves_not_shifted(code):
     return replaced(
         code, "high = widen({(unsigned short)(word >> 16)})", "high = widen({(unsigned short)(word & ~0xffff)})"
@@ -1405,7 +1405,7 @@ def schedule_that_gives_up_the_fastest(net, limit):
     return schedule_for(kept)
 
 
-@wrong("adamw_bf16", says="the weight's upper 16 bits with the random bits added to them: add before the shift.")
+@wrong("adamw_bf16", says="the weight's upper 16 bits with the random bits added to them")
 def adamw_that_adds_behind_the_shift(code):
     return replaced(
         code,
