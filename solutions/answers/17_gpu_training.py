@@ -143,7 +143,7 @@ def classifier_counts_the_padding(code):
     )
 
 
-@wrong("classifier_kernel", says="the padding equals what it held before: the padding's gradient is 0, so write it")
+@wrong("classifier_kernel", says="the padding equals what it held before: the padding's gradient is 0")
 def classifier_leaves_the_padding(code):
     return replaced(code, "for (int v = lane; v < Vp; v += 32)", "for (int v = lane; v < V; v += 32)")
 
@@ -182,7 +182,7 @@ def classifier_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
 
 
-@wrong("classifier_kernel", says="are maximum and sum found in one pass?")
+@wrong("classifier_kernel", says='Where to look: lesson 13, section "3.6')
 def classifier_reads_three_times(code):
     return replaced(
         code,
@@ -438,7 +438,7 @@ def ahead_as_before(model, batches, lr, max_norm):
     return losses, norms
 
 
-@wrong("train_ahead", says="the last step's, everywhere: the next step overwrites it, so ask for a copy()")
+@wrong("train_ahead", says="equals the last step's, everywhere")
 def ahead_without_copies(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
@@ -478,7 +478,7 @@ def ahead_reads_at_the_end_of_each_step(model, batches, lr, max_norm):
     return losses, norms
 
 
-@wrong("train_ahead", says="the norms AFTER clipping: ask for them before model.clip")
+@wrong("train_ahead", says="the norms AFTER clipping, not before it")
 def ahead_asks_for_the_norm_too_late(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
@@ -525,9 +525,7 @@ def ahead_looks_into_the_memory(model, batches, lr, max_norm):
     return losses, norms
 
 
-@wrong(
-    "train_ahead", says="of the step before: in every step, update(lr) comes at the end, after backward and clip.\n→"
-)
+@wrong("train_ahead", says="with updates by the gradients of the step before.\n→")
 def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
@@ -541,7 +539,7 @@ def ahead_updates_before_the_gradient(model, batches, lr, max_norm):
 
 @wrong(
     "train_ahead",
-    says="those before the last step: in every step, update(lr) comes at the end, after backward and clip.\n",
+    says="equals those before the last step.\n",
 )
 def ahead_updates_first(model, batches, lr, max_norm):
     losses, norms = [], []
@@ -616,7 +614,7 @@ def adamw_always_clips(code):
     return replaced(code, "if (size > max_norm) g", "g")
 
 
-@wrong("adamw_replayed", says="norm / max_norm: it is the other way round")
+@wrong("adamw_replayed", says="norm / max_norm as the factor, not max_norm / norm")
 def adamw_clips_upside_down(code):
     return replaced(code, "max_norm / (size + 1e-6f)", "size / max_norm")
 
@@ -758,24 +756,24 @@ def plan_without_reuse(tensors):
     return places
 
 
-@wrong("plan_memory", says="no multiple of 16: round up")
+@wrong("plan_memory", says="which is no multiple of 16.")
 def plan_without_alignment(tensors):
     return _first_fit(tensors, range(len(tensors)), unit=1)
 
 
-@wrong("plan_memory", says="your places are the sums of the sizes rounded DOWN to multiples of 16: round an end up")
+@wrong("plan_memory", says="your places are the sums of the sizes rounded DOWN to multiples of 16")
 def plan_that_rounds_down(tensors):
     return _first_fit(tensors, range(len(tensors)), up=False)
 
 
-@wrong("plan_memory", says="in the order of placing: they fit the tensors from the largest to the smallest")
+@wrong("plan_memory", says="not in the order of the list: they fit the tensors from the largest to the smallest")
 def plan_in_sorted_order(tensors):
     order = sorted(range(len(tensors)), key=lambda k: -tensors[k][0])
     places = _first_fit(tensors, order)
     return [places[k] for k in order]
 
 
-@wrong("plan_memory", says="in the order of placing: they fit the tensors by the step that writes them. Return them in")
+@wrong("plan_memory", says="not in the order of the list: they fit the tensors by the step that writes them.")
 def plan_in_order_of_writing(tensors):
     tensors = sorted(tensors, key=lambda tensor: tensor[1])
     return np.array(_first_fit(tensors, range(len(tensors))))
@@ -814,7 +812,7 @@ def plan_in_the_order_of_the_list(tensors):
     return _first_fit(tensors, range(len(tensors)))
 
 
-@wrong("plan_memory", says="a place only grows")
+@wrong("plan_memory", says="where the third ends and the first still lies")
 def plan_whose_place_steps_back(tensors):
     places = [None] * len(tensors)
     for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
@@ -830,7 +828,7 @@ def plan_whose_place_steps_back(tensors):
     return places
 
 
-@wrong("plan_memory", says="Walk the blocks by their offsets")
+@wrong("plan_memory", says="where the third lies; below the second, the bytes 112 to 255 are free")
 def plan_that_walks_in_the_order_of_placing(tensors):
     placed = {}  # tensor: its bytes
     for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0]):
@@ -923,7 +921,7 @@ def classifier_that_starts_at_minus_100(code):
     return replaced(code, "float top = -3.4e38f", "float top = -100.0f")
 
 
-@wrong("train_ahead", says="the losses of the first weights: between two forward passes there must be an update")
+@wrong("train_ahead", says="the losses of the first weights")
 def train_with_all_forward_passes_first(model, batches, lr, max_norm):
     losses, norms = [model.forward(x, y).copy() for x, y in batches], []
     for _ in batches:
@@ -972,22 +970,22 @@ def classifier_whose_lane_0_lacks_the_target(code):
     return holes(code, replaced(BY_HAND, ", z_answer = warp_sum(z_answer)", ""))
 
 
-@wrong("classifier_kernel", says="exp(z - loss) for p: the loss has the target's logit taken off")
+@wrong("classifier_kernel", says="exp(z - loss) for p, not exp(z - top - log(total))")
 def classifier_with_p_from_the_loss(code):
     return holes(code, replaced(BY_HAND, "expf(logits[v] - all) / sum", "expf(logits[v] - loss)"))
 
 
-@wrong("classifier_kernel", says="the lanes' totals added up as they are: each is relative to its lane's own maximum")
+@wrong("classifier_kernel", says="the lanes' totals added up as they are, each relative to its lane's own maximum")
 def classifier_with_totals_of_other_maxima(code):
     return holes(code, replaced(BY_HAND, "warp_sum(sum * expf(best - all))", "warp_sum(sum)"))
 
 
-@wrong("classifier_kernel", says="multiplied by exp(the row's maximum - the lane's): it is the other way round")
+@wrong("classifier_kernel", says="multiplied by exp(the row's maximum - the lane's), not exp(the lane's - the row's)")
 def classifier_that_scales_upside_down(code):
     return holes(code, replaced(BY_HAND, "expf(best - all)", "expf(all - best)"))
 
 
-@wrong("classifier_kernel", says="the reference added to the logits: write it over them")
+@wrong("classifier_kernel", says="the reference added to the logits, which it takes the place of")
 def classifier_that_adds_to_the_logits(code):
     return holes(code, replaced(BY_HAND, "logits[v] = dloss * g", "logits[v] += dloss * g"))
 
@@ -997,7 +995,7 @@ def classifier_with_a_target_for_each_turn(code):
     return replaced(code, "float y = v == target ?", "float y = lane == target % 32 ?")
 
 
-@wrong("gelu_again", says="with (1 - g²) / 2 in place of 2 g (1 - g): that is of tanh(u)")
+@wrong("gelu_again", says="with (1 - g²) / 2 in place of 2 g (1 - g)")
 def again_with_the_slope_of_tanh(code):
     return replaced(
         code,
@@ -1031,7 +1029,7 @@ def adamw_with_a_factor_that_is_not_squared(code):
     )
 
 
-@wrong("adamw_replayed", says="each gradient cut off at ± max_norm: multiply all by one factor")
+@wrong("adamw_replayed", says="each gradient cut off at ± max_norm, where one factor is for all")
 def adamw_that_clips_by_value(code):
     return replaced(
         code,
@@ -1040,7 +1038,7 @@ def adamw_that_clips_by_value(code):
     )
 
 
-@wrong("adamw_replayed", says="and is it read before it is cleared?")
+@wrong("adamw_replayed", says="the step of gradients that are 0")
 def adamw_that_clears_first(code):
     first = "    float g = grads[i], size = *norm, rate = *lr;\n"
     return replaced(code, first + "    grads[i] = 0.0f;\n", "    grads[i] = 0.0f;\n" + first)
@@ -1062,7 +1060,7 @@ def classifier_with_one_target_for_all(code):
     return replaced(code, "targets[row]", "targets[0]")
 
 
-@wrong("classifier_kernel", says="log(total) + 2 · top - logit: add the maximum once")
+@wrong("classifier_kernel", says="log(total) + 2 · top - logit, with total the sum of exp(z - top)")
 def classifier_that_adds_the_maximum_twice(code):
     return holes(code, replaced(BY_HAND, "logf(sum) + all - z_answer", "logf(sum) + all - (z_answer - all)"))
 
@@ -1140,7 +1138,7 @@ def plan_whose_ends_are_one_too_low(tensors):
     return [offsets[k] for k in range(len(tensors))]
 
 
-@wrong("plan_memory", says="side by side: places are not reused in part")
+@wrong("plan_memory", says="have lived, side by side.")
 def plan_of_whole_slots(tensors):
     slots, end, offsets = [], 0, []  # [first byte, size, lives]
     for size, first, last in tensors:
@@ -1311,7 +1309,7 @@ def ahead_copies_again_when_it_reads(model, batches, lr, max_norm):
     return [float(a.copy()) for a in losses], [float(a.copy()) for a in norms]
 
 
-@wrong("adamw_replayed", says="does it count once where norm is not above max_norm")
+@wrong("adamw_replayed", says="the step of gradients that are 0")
 def adamw_without_an_else(code):
     return replaced(
         code,

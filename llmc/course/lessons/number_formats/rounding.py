@@ -82,7 +82,7 @@ def nearest_mistakes(x) -> dict:
     with np.errstate(all="ignore"):
         halves, whole = x.astype(np.float16), x.astype(np.uint32)
     return {
-        "x cut off after 16 bits: nothing was rounded": keep,
+        "x cut off after 16 bits": keep,
         "the bits of x changed into whole numbers, as astype does: view reads the bits as they are": (
             whole + 0x7FFF + (whole >> 16 & 1) >> 16
         ),
