@@ -316,7 +316,10 @@ def stochastic_takes_infinity_for_nan(x, random):
     return np.where(np.isfinite(x), rounded, np.uint16(0x7FC0))
 
 
-@wrong("stochastic_bfloat16", says="With `random` in uint32 your function gives the right patterns: a sum of")
+@wrong(
+    "stochastic_bfloat16",
+    says="With `random` in uint32 your function gives the right patterns: a uint16 wraps around at 65536",
+)
 def stochastic_overflows_in_16_bits(x, random):
     bits = x.view(np.uint32)
     lower = bits.astype(np.uint16)

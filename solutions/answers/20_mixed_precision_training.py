@@ -1167,7 +1167,7 @@ def norm_of_distances(code):
     return replaced(code, "squares += (v[e] - m) * (v[e] - m)", "squares += fabsf(v[e] - m)")
 
 
-@wrong("recompute_schedule", says="Given a limit of 200, your function makes a schedule that fits into 1,003.")
+@wrong("recompute_schedule", says="your function makes a schedule that fits into")
 def schedule_that_counts_only_what_it_keeps(net, limit):
     layers = {layer.name: layer for layer in net}
 

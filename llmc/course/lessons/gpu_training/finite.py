@@ -24,7 +24,7 @@ def _of_logits(got):
     yield case(zero.replace("scores", "logits"), asked, z, 0, 0)
     asked = "Neither the maximum nor the sum counts the padding: they are those of the first V logits."
     if np.isfinite(got[..., :V]).all():
-        asked = "Only the padding's own gradient is not finite: write 0 there, whatever the padding holds."
+        asked = "Only the padding's own gradient, which should be 0, is not finite."
     yield case(f"the padding holds {FAR:.0f}, and the logits 0", asked, z, FAR, 0)
     for words, (z, asked) in rest:
         yield case(words, asked, z, z.min(), z.argmax())
