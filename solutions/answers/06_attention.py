@@ -799,7 +799,7 @@ def lean_one_head_at_a_time(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="at most 5 times will do. Does each turn of a Python loop")
+@wrong("lean_attention_forward", says="at most 5 times will do. A turn of a Python loop")
 def lean_eight_keys_at_a_time(qkv, NH):
     B, T, width = qkv.shape
     C = width // 3
@@ -1139,7 +1139,7 @@ def backward_deals_channels_out(dout, qkv, probabilities, NH):
     return np.stack([dq, dk, dv], 2).transpose(0, 3, 2, 4, 1).reshape(B, T, 3 * C)
 
 
-@wrong("lean_attention_forward", says="rows from 192 on: is there a turn of the loop for the last block")
+@wrong("lean_attention_forward", says="rows from 192 on, which are 0")
 def lean_without_the_last_block(qkv, NH):
     B, T, C = qkv.shape[0], qkv.shape[1], qkv.shape[2] // 3
     q, k, v = qkv.reshape(B, T, 3, NH, C // NH).transpose(2, 0, 3, 1, 4)
@@ -1153,7 +1153,7 @@ def lean_without_the_last_block(qkv, NH):
     return out.reshape(B, T, C)
 
 
-@wrong("lean_attention_forward", says="the rows from 192 on: is there a turn of the loop for the last block")
+@wrong("lean_attention_forward", says="the rows from 192 on, which are 0")
 def lean_whole_blocks_only(qkv, NH):
     B, T, C3 = qkv.shape
     C = C3 // 3
