@@ -732,7 +732,7 @@ def row_scaled_by_the_number_of_positions(W, keys, values, t, token):
     return _row(layernorm, gelu, W, keys, values, t, token, scale=np.sqrt(t + 1))
 
 
-@wrong("top_p", says="the reference for 1 - share (does the sum begin with the LEAST probable one, or")
+@wrong("top_p", says="the reference for 1 - share: the most probable ones stay")
 def top_p_for_the_rest(p, share):
     ranked = np.sort(p)[::-1]
     kept = np.where(p >= ranked[np.argmax(np.cumsum(ranked) >= 1 - share)], p, 0.0)
