@@ -436,7 +436,7 @@ def budget_with_a_wild_rate():
     return {"layers": 1, "channels": 32, "length": 16, "batch_size": 8, "learning_rate": 10.0, "warmup": 0.0}
 
 
-@wrong("best_budget", says="with batch_size 8 and all else as it is there are")
+@wrong("best_budget", says="With batch_size 8 and all else as it is there are")
 def budget_in_large_batches():
     return {"layers": 1, "channels": 32, "length": 32, "batch_size": 32, "learning_rate": 1e-2}
 
@@ -749,6 +749,6 @@ def budget_with_a_warmup_in_steps():
     return small | rows | rate
 
 
-@wrong("best_budget", says="with length 32 and all else as it is there are")
+@wrong("best_budget", says="With length 32 and all else as it is there are")
 def budget_in_long_rows():
     return {"layers": 1, "channels": 32, "length": 128, "batch_size": 4, "learning_rate": 6e-3}
