@@ -674,7 +674,7 @@ def online_that_forgets(code):
     return replaced(code, RESCALED, "total = x[c] > top ? 1.0f : total + expf(x[c] - higher);")
 
 
-@wrong("online_softmax", says="neither x[c] - a maximum that counts x[c] nor old maximum - new maximum is ever above 0")
+@wrong("online_softmax", says="with `… expf(x[c] - higher); top = higher` in place of")
 def online_whose_top_stays(code):
     return replaced(code, "        top = higher;\n", "")
 
