@@ -1268,7 +1268,7 @@ def classifier_of_all_columns_whose_lane_0_reads_the_target(code):
     )
 
 
-@wrong("classifier_kernel", says="Only the padding's own gradient is not finite: write 0 there, whatever the padding")
+@wrong("classifier_kernel", says="Only the padding's own gradient, which should be 0, is not finite.")
 def classifier_whose_padding_is_multiplied_by_0(code):
     p = "float p = v < V ? expf(logits[v] - of_row) / total : 0.0f"
     return replaced(code, p, "float p = expf(logits[v] - of_row) / total * (v < V)")

@@ -1191,7 +1191,8 @@ def nearest_without_brackets_around_a_comparison(x):
 
 @wrong(
     "to_bfloat16",
-    says="with 32 bits in place of 16 in `lower = (bits & 65535).astype(np.uint16)`: a uint16 wraps around at 65536. The result is uint32 then: make uint16 of it at the end.",
+    says="with 32 bits in place of 16 in `lower = (bits & 65535).astype(np.uint16)`: a uint16"
+    " wraps around at 65536. The result is uint32 then: make uint16 of it at the end.",
 )
 def nearest_with_a_carry_in_16_bits(x):
     bits = x.view(np.uint32)
