@@ -1222,7 +1222,7 @@ def dx_of_means_of_means(code):
     )
 
 
-@wrong("bias_backward", says="write the same element in line 12, and no barrier in front of that line or behind it parts them")
+@wrong("bias_backward", says="write the same element in line 12, and no barrier in front of that line")
 def warps_that_add_in_one_row_of_shared_memory(code):
     return r"""
 // db: (C,), added to. dout: (N, C). A block for every 32 columns; blockDim.x is a multiple of 32.
