@@ -403,7 +403,7 @@ def groups_as_a_dict(shapes):
     return {name: name in MATRICES for name in shapes}
 
 
-@wrong("decay_groups", says="not one of the names in shapes: return the names")
+@wrong("decay_groups", says="is not one of the names in shapes")
 def groups_of_shapes(shapes):
     return [s for n, s in shapes.items() if n in MATRICES], [s for n, s in shapes.items() if n not in MATRICES]
 
@@ -1067,7 +1067,7 @@ def fast_decays_late_and_too_much(params, grads, m, v, lr, beta1, beta2, eps, we
 
 @wrong(
     "fast_adamw_step",
-    says="was changed for 7 weights, though it is for 1,048,576: does your loop",
+    says="was changed for 7 weights, though it is for 1,048,576",
 )
 def fast_without_the_last_slice(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t):
     size, c1, c2 = 16384, 1 - beta1**t, 1 - beta2**t
@@ -1498,7 +1498,7 @@ def groups_sort_what_is_left(shapes):
     return decayed, plain
 
 
-@wrong("clip_by_global_norm", says="take the sum.\nYour function passes this whole check without the division by")
+@wrong("clip_by_global_norm", says="take the sum.\n→ Where to look")
 def clip_of_the_mean_square_counted_one_by_one(grads, max_norm):
     total, count = 0.0, 0
     for g in grads:

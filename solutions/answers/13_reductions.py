@@ -1347,7 +1347,7 @@ def fused_with_squares_of_four(code):
     return replaced(code, " + ".join(f"{each} * {each}" for each in away), f"{quad} * {quad}")
 
 
-@wrong("warp_softmax", says="is what is subtracted before exp the largest of some numbers only?")
+@wrong("warp_softmax", says="is what is subtracted before exp the largest of them all?")
 def softmax_with_lane_0s_maximum(code):
     return r"""
 // out: (N, C), written. x: (N, C). A warp for each row, as many rows in a block as it has warps.

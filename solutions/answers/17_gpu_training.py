@@ -90,7 +90,7 @@ def classifier_with_two_ends(code):
     )
 
 
-@wrong("classifier_kernel", says="with line 36 in front of line 31, and `__syncwarp();` between them: it needs what")
+@wrong("classifier_kernel", says="with line 36 in front of line 31, and `__syncwarp();` between them")
 def classifier_that_reads_the_targets_logit_last(code):
     loss, last = "    if (lane == 0) losses[row] = logf(total) + of_row - of_target;\n", "dloss * (p - y);\n    }\n"
     return replaced(code, loss, "", last, last + loss.replace("of_target", "logits[target]"))
@@ -210,7 +210,7 @@ def classifier_with_the_wrong_row(code):
     return replaced(code, "int target = targets[row];", "int target = targets[lane % N];")
 
 
-@wrong("classifier_kernel", says="All threads of a warp ask for the same number, so all do the same work")
+@wrong("classifier_kernel", says="All threads of a warp ask for the same number.")
 def classifier_where_every_lane_does_all(code):
     return replaced(
         code,

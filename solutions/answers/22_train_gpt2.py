@@ -536,7 +536,7 @@ def budget_written_into_given():
     return settings
 
 
-@wrong("find_rate", says="give it np.log10 of both ends")
+@wrong("find_rate", says="equals rates from 10**ln(lowest) on")
 def find_by_natural_logarithms(run, lowest, highest, steps):
     rates, smoothed, _ = _find(run, np.logspace(np.log(lowest), np.log(highest), steps))
     return rates, smoothed, rates[smoothed.argmin()] / 10

@@ -41,6 +41,7 @@ NO_FACTORS = 2.9  # … and no result is multiplied by a factor
 SIMPLE = r"[a-z_]\w*(?:\.[xyz])?"
 OFF_BY_ONE = re.compile(r"\s*[-+] 1\b")
 WORD = re.compile(r"[A-Za-z_]\w*")
+KEYWORDS = {"break", "continue", "do", "else", "false", "float", "for", "if", "int", "return", "true", "while"}
 LEAVES = re.compile(r"\)\s*\{?\s*return\s*;")  # behind a condition
 NEEDLESS = re.compile(rf"(?<!\w)\((?:(-3\.4e38f|threadIdx\.x [%/] 32)\)(?! [*/%])|({SIMPLE})\)(?= [-+*/] ))")
 
@@ -103,7 +104,7 @@ def _brings_in(code, now, kernel) -> bool:
     It may then make up for another mistake.
     """
     before, after, ours = (set(WORD.findall(mask(text))) for text in (code, now, source_of(kernel) or now))
-    return bool(after - before - ours)
+    return bool(after - before - ours - KEYWORDS)
 
 
 def _staying(code, repair):

@@ -14,8 +14,12 @@ def read_together(report, rows, most, where):
     if requests <= most * rows:
         return
     asked = f"the warps read from global memory {requests / rows:,.0f} times a row, where {most:,.0f} times are enough"
-    each = f"{lanes / requests:.1f} of 32 threads ask, for numbers in {sectors / requests:.1f} sectors of 8"
-    raise _wasteful(report, f"{asked}.\nOn average {each}", where)
+    each = f"On average {lanes / requests:.1f} of 32 threads ask, for numbers in {sectors / requests:.1f} sectors of 8"
+    if lanes < 2 * requests:
+        each = "One thread at a time asks for one number"
+    elif sectors < 2 * requests:
+        each = "All threads of a warp ask for the same number"
+    raise _wasteful(report, f"{asked}.\n{each}", where)
 
 
 def added_together(report, rows, most, where):
@@ -23,7 +27,7 @@ def added_together(report, rows, most, where):
     requests = sum(use.requests for use in report.lines if use.space == "shared") / rows
     if requests > most:
         asked = f"the warps make {requests:,.0f} requests a row to shared memory, where a tree makes about 50"
-        raise _wasteful(report, asked, where)
+        raise _wasteful(report, f"{asked}.\nIn a tree, many threads add side by side in each step", where)
 
 
 def written_once(report, numbers, where):
