@@ -7,10 +7,12 @@ from llmc.course.checks import causes, evidence, text, written
 from llmc.course.checks.explain import listed, stopped
 from llmc.course.checks.narrow import nearly
 from llmc.course.checks.signatures import INVERSE, ROOT, SQUARE
+from llmc.course.mutants.learners import given_to_names
 
 MANY = 3  # lines that are listed
 ANYWHERE = ("has the wrong sign", INVERSE, ROOT, SQUARE)
 LEFT_OUT = re.compile(r"without the line `(.+)`")
+NAME = re.compile(r"[A-Za-z_]\w*")
 WRITES = re.compile(r"without the line `(\w+)\[")  # a line that writes into a buffer
 
 
@@ -32,7 +34,8 @@ def explained_by(case, got, found, sentence, inexact) -> list[str]:
             return [*first, *causes.remarks()]  # what lacks that piece has too few numbers left to tell a mistake
         same = theirs.split("`")[:2] == there.split("`")[:2]  # the text does not show what is wrong with it
         ours = "the same term, but in another place, or with other numbers in it" if same else there
-        return [*first, f"The mistake is in {where}: all else is right. Our solution has {ours}.", *causes.remarks()]
+        ours = "" if _names_theirs(there) and not same else f" Our solution has {ours}."
+        return [*first, f"The mistake is in {where}: all else is right.{ours}", *causes.remarks()]
     if found.ours and found.yours:
         theirs = found.yours.removeprefix("without ")
         where = f"The mistake is in {theirs}{_in_its_place(theirs)}, and all else is right"
@@ -60,6 +63,12 @@ def _is_ours(piece) -> bool:
     _, found, line = piece.rpartition(" in ")
     quoted = line.removeprefix("the line ").strip("`")
     return bool(found and solution) and quoted in ast.unparse(solution.tree)
+
+
+def _names_theirs(piece) -> bool:
+    """Does this piece of our solution quote a name to which the learner's function gives a value of its own?"""
+    given = {name for name, _ in given_to_names(text.tree_of(evidence.learners_function()) or ast.Module([], []))}
+    return bool(given & {*NAME.findall(" ".join(piece.split("`")[1::2]))})
 
 
 def _too_late(words) -> list[str]:

@@ -28,7 +28,7 @@ NEAR = 0.05  # of the right value, or of 1: an approximation comes nearer than t
 TRANSCENDENTAL = {"tanh", "exp", "erf", "log", "log1p", "expm1", "sin", "cos", "exp2"}
 COARSE = "too coarse"
 INSTEAD = f"what it has in its place is an approximation, and {COARSE}. The formula around it is not what is wrong"
-ENDS = "a table that ends there, or a limit. np.interp, for one, repeats the last entry outside of its table"
+ENDS = "a table that ends there, or a limit"
 BENT = 2e-6  # of the largest value: less is no kink between straight lines
 
 

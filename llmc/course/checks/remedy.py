@@ -247,7 +247,7 @@ class _Search:
         lines, useless, found = ast.unparse(self.answer.tree).splitlines(), useless_in(self.answer.tree), {}
         solution = self.check._evidence.solution()
         reads, turns = beside_ours.reads_of_ignored(solution, self.answer.tree), self._turns()
-        kinds, only = None, False
+        kinds, only, twice = None, False, set()
         whole, end = replace(self.answer, tree=copy.deepcopy(self.answer.tree)), self.end  # as it is before any change
         computed = {name for name, value in given_to_names(whole.tree) if not isinstance(value, ast.Name)}
         with closing(changes_of_theirs(self.answer.tree, self.answer.more, (missing, moved))) as changes:
@@ -284,16 +284,20 @@ class _Search:
                         continue
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     doubtful = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
-                    if line in found or doubtful and found and not only:
+                    if line in found:
+                        twice |= {line} if found[line][-1] == words else set()  # in another place of that line
                         continue
-                    found[line], only = (placed(words, lines, self.answer.tree), now), only or doubtful
+                    if doubtful and found and not only:
+                        continue
+                    told_of = placed(words, lines, self.answer.tree)
+                    found[line], only = (told_of, now, words), only or doubtful
                     if len(found) > 1:
                         break
                     end = end if only else min(end, time.thread_time() + RIVALS)
-        if len(found) > 1 and (only or told and told is not MEASURED):
+        if twice or len(found) > 1 and (only or told and told is not MEASURED):
             return None  # one of them makes up for the mistake, and nobody knows which
         mends = lambda: all(self._passes(seed) for seed in SEEDS)  # noqa: E731
-        belong = [where_it_belongs(words, lines, now, self.answer, mends) for words, now in found.values()]
+        belong = [where_it_belongs(words, lines, now, self.answer, mends) for words, now, _ in found.values()]
         return ", or ".join(filter(None, belong)) or None
 
     def _pairs_all(self) -> bool:

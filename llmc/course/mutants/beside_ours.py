@@ -17,6 +17,7 @@ ARRANGING = {"copy", "astype", "reshape", "swapaxes", "transpose", "at", "isfini
 FAR = (ast.Pow, ast.Mod, ast.FloorDiv, ast.MatMult)  # from another operation of a formula
 CONSTANT = re.compile(r"with (-?[\d.e+-]+) in place of (-?[\d.e+-]+)")
 TIMES = re.compile(r"with `.+` times ")
+MEAN = "with mean in place of sum"
 KEY = re.compile(r"with `\w+\[['\"]")
 NOT = "not "
 REDUCTIONS = ("mean", "max", "min", "prod", "std", "var")
@@ -80,13 +81,26 @@ def _called(tree) -> set:
 def makes_up(solution, words, lines, now) -> bool:
     """Does a change that leads away leave out a factor or bring one in, turn a sign, or reduce as ours does not?
 
-    A mean in place of a sum may be right in numbers beside a mistake elsewhere.
+    A mean in place of a sum may be right in numbers beside a mistake elsewhere, as in a line that a loop makes again.
     """
+    if words.startswith(MEAN) and _in_a_loop(lines, now) and not _loops(solution):
+        return True
     if not leads_away(solution, lines, now):
         return False
     before, after, ours = (_parts(tree, ()) for tree in (*map(_tree, (lines, now)), solution.tree))
     new = {part for part in REDUCTIONS if after[part] > before[part] and not ours[part]}
     return bool(new) or words.startswith(("without the factor", "with the sign of")) or bool(TIMES.match(words))
+
+
+def _in_a_loop(lines, now) -> bool:
+    """Does the line that is changed stand inside of a loop?"""
+    changed = {k for k, (old, new) in enumerate(zip(lines, now), 1) if old != new}
+    loops = (node for node in ast.walk(_tree(lines)) if isinstance(node, ast.For | ast.While))
+    return any(changed & {*range(loop.lineno + 1, loop.end_lineno + 1)} for loop in loops)
+
+
+def _loops(solution) -> bool:
+    return not isinstance(solution, Solution) or any(isinstance(n, ast.For) for n in ast.walk(solution.tree))
 
 
 def out_of_order(solution, lines, now) -> bool:

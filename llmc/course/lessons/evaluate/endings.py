@@ -154,12 +154,21 @@ def of_each_position(name, got, function, logits, tokens, mask):
             )
     costs = -_picked(logs(logits)[:, :-1], tokens[:, 1:]) * mask[:, 1:]  # (rows, n - 1)
     for dtype, most in ("float64", 745.13), ("float32", 103.97):
-        if np.isposinf(got).any() and np.array_equal((costs > most).any(axis=1), np.isposinf(got)):
+        rows = np.isposinf(got).any() and np.array_equal((costs > most).any(axis=1), np.isposinf(got))
+        if rows and _of_one_token(function, k, most):
             return (
                 f"{said}: all rows in which a token costs more than {most:.0f} nats, and no others. A probability of "
                 f"e^-{most:.0f} is 0 in {dtype}, and its logarithm -inf"
             )
     return None
+
+
+def _of_one_token(function, k, most) -> bool:
+    """Is a row infinite where a token costs more than that, and not where ten tokens do so together?"""
+    logits = np.zeros((2, 11, 2))
+    logits[0, 0, 1], logits[1, :, 1] = -1.1 * most, -0.2 * most  # of token 1
+    found = outcome(function, logits, np.ones((2, 11), np.int64), np.ones((2, 10), np.int64))
+    return isinstance(found, tuple | list) and np.isposinf(found[k]).tolist() == [True, False]
 
 
 def _others(table, expected, where):
