@@ -167,7 +167,7 @@ def _of_one_token(function, k, most) -> bool:
     """Is a row infinite where a token costs more than that, and not where ten tokens do so together?"""
     logits = np.zeros((2, 11, 2))
     logits[0, 0, 1], logits[1, :, 1] = -1.1 * most, -0.2 * most  # of token 1
-    found = outcome(function, logits, np.ones((2, 11), np.int64), np.ones((2, 10), np.int64))
+    found = outcome(function, logits, np.ones((2, 11), np.int64), np.ones((2, 11), np.int64))
     return isinstance(found, tuple | list) and np.isposinf(found[k]).tolist() == [True, False]
 
 
