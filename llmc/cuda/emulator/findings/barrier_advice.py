@@ -139,7 +139,8 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
         return said
     if loop and not barrier_between(code, *loop, barrier):
         outer = head_of(code, IF, loop[0])
-        around = f" The loop is inside the `if` on line {outer}: do all threads of the block take it?" if outer else ""
+        asked = outer and barrier == BLOCK
+        around = f" The loop is inside the `if` on line {outer}: do all threads of the block take it?" if asked else ""
         return Place("end of a loop", loop[0], calls), (
             f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
             f"any `if`, so that all threads reach it.{around}"
