@@ -171,13 +171,13 @@ def tree_written_by_everybody(code):
     return replaced(code, "if (t == 0) {", "{")  # every thread writes the same number
 
 
-@wrong("tree_sum", says="On average 1.0 of 32 threads ask")
+@wrong("tree_sum", says="One thread at a time asks for one number")
 def tree_of_one_thread(code):
     alone = "    if (t > 0) return;\n    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
     return holes(code, alone + "    out[blockIdx.x] = sum;\n")
 
 
-@wrong("tree_sum", says="32.0 of 32 threads ask, for numbers in 1.0 sectors of 8")
+@wrong("tree_sum", says="All threads of a warp ask for the same number")
 def tree_of_threads_that_do_all(code):
     each = "    float sum = 0.0f;\n    for (int c = 0; c < C; c++) sum += x[c];\n"
     return holes(code, each + "    if (t == 0) out[blockIdx.x] = sum;\n")
@@ -372,7 +372,7 @@ def warp_that_divides_at_the_end(code):
     return replaced(code, "out[c] = expf(x[c] - top) / total;", "out[c] /= total;")
 
 
-@wrong("warp_softmax", says="On average 1.0 of 32 threads ask")
+@wrong("warp_softmax", says="One thread at a time asks for one number")
 def warp_whose_first_lane_does_all(code):
     return holes(
         code,
@@ -388,7 +388,7 @@ def warp_whose_first_lane_does_all(code):
     )
 
 
-@wrong("warp_softmax", says="32.0 of 32 threads ask, for numbers in 1.0 sectors of 8")
+@wrong("warp_softmax", says="All threads of a warp ask for the same number")
 def warp_whose_lanes_all_do_all(code):
     code = replaced(code, f"    {GAPS}{TOP}\n", "", f"    {GAPS}{TOTAL}\n", "")
     code = replaced(code, "for (int c = lane; c < C; c += 32) top", "for (int c = 0; c < C; c++) top")

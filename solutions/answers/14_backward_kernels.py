@@ -329,7 +329,7 @@ def dx_with_x_of_row_0(code):
     return replaced(code, "    x += (size_t)row * C;\n", "")
 
 
-@wrong("layernorm_dx", says="On average 1.0 of 32 threads ask")
+@wrong("layernorm_dx", says="One thread at a time asks for one number")
 def dx_by_lane_0(code):
     code = code.replace("for (int c = lane; c < C; c += 32)", "for (int c = 0; c < C && lane == 0; c++)")
     return code
