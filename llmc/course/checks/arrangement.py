@@ -161,7 +161,8 @@ def leaking(case: Case):
     above = np.triu(np.ones((T, n), bool), 1)
     zero_above = T == n >= 2 and case.expected.any() and not case.expected[..., above].any()
     if zero_above and wrong[..., above].any() and not _constant_in_rows(case.got - case.expected):
-        first = [int(i) for i in np.argwhere(wrong & above)[0]]
+        leaks = np.abs(case.got) > 1e-12 * np.abs(case.expected).max()  # also where it is far too little to be wrong
+        first = [int(i) for i in np.argwhere(leaks & above)[0]]
         where = f"it is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
         return f"{case.name} has wrong values: {where}"
     return None
