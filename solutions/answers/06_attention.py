@@ -995,7 +995,7 @@ def forward_with_an_added_mask_of_ten_thousand(qkv, NH):
     return _forward_with(qkv, NH, lambda s: s - (1e4 * ~_seen(s.shape[-1])).astype(s.dtype))
 
 
-@wrong("attention_forward", says="np.exp overflows from 89 on in float32")
+@wrong("attention_forward", says="out is NaN or infinite for scores in the thousands")
 def forward_takes_the_maximum_before_the_mask(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     s = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
@@ -1214,7 +1214,7 @@ def forward_with_the_width_of_all_three(qkv, NH):
     return np.moveaxis(p @ v, 1, 2).reshape(B, T, width // 3), p
 
 
-@wrong("lean_attention_forward", says="for large ones: np.exp overflows from 89 on in float32")
+@wrong("lean_attention_forward", says="out holds NaN or infinity for large scores")
 def lean_with_one_maximum_for_all_heads(qkv, NH):
     B, T, width = qkv.shape
     q, k, v = (part.reshape(B, T, NH, -1).swapaxes(1, 2) for part in np.split(qkv, 3, axis=2))

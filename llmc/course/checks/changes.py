@@ -66,9 +66,12 @@ def _is_ours(piece) -> bool:
 
 
 def _names_theirs(piece) -> bool:
-    """Does this piece of our solution quote a name to which the learner's function gives a value of its own?"""
-    given = {name for name, _ in given_to_names(text.tree_of(evidence.learners_function()) or ast.Module([], []))}
-    return bool(given & {*NAME.findall(" ".join(piece.split("`")[1::2]))})
+    """Does this piece of our solution quote a name to which the learner's function gives another value?"""
+    trees = text.tree_of(evidence.learners_function()), causes.looked_into().solution().tree
+    theirs, ours = (
+        {name: ast.unparse(value) for name, value in given_to_names(tree)} if tree else {} for tree in trees
+    )
+    return any(theirs.get(name, ours[name]) != ours[name] for name in NAME.findall(piece) if name in ours)
 
 
 def _too_late(words) -> list[str]:

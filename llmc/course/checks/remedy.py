@@ -43,7 +43,11 @@ COUNTED = "as more calls show"  # in a message of `polynomials`, which tells wha
 READ_ONLY = "is read-only"  # of an input: nothing mends that but another array to write to
 NO_COPY = re.compile(r"(?!.*\bcop(?:y|ies)\b|.*\bout=|with = in place of)")
 # An error in the first line, and the changes that only hide it: NumPy's numbers divide by 0 without a word.
-HIDING = {READ_ONLY: NO_COPY, "ZeroDivisionError": re.compile(r"with `np\.")}
+HIDING = {
+    READ_ONLY: NO_COPY,
+    "ZeroDivisionError": re.compile(r"with `np\."),
+    ", an int; got": re.compile(r"with `\w+` in"),
+}
 NEW_AXIS = re.compile(r"\bNone\]`")
 STOPS = re.compile(r"with = in place of [-+*]= in `\w+ [-+*]= [\d.]+`")  # a counter that does not count any more
 A_COUNT = re.compile(r"without the term `[^`]*\d")  # of a sum of counts: another one may be left out as well
@@ -285,7 +289,8 @@ class _Search:
                     line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
                     doubtful = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
                     if line in found:
-                        twice |= {line} if found[line][-1] == words else set()  # in another place of that line
+                        again = found[line][-1] == words and not FOR_A_NAME.match(words)  # in another place of it
+                        twice |= {line} if again else set()
                         continue
                     if doubtful and found and not only:
                         continue

@@ -57,7 +57,7 @@ def _empty_part(code) -> list[str]:
         f"Line {line_at(text, found.start())} returns `{found[1]}` just where `{found[1]}` is empty: what the other "
         "part holds is lost."
         for found in EMPTY.finditer(text)
-        if not re.search(rf"(?<![\w.]){found[1]}\.count\s*[-+*/]?=(?!=)", text[: found.start()])
+        if not re.search(rf"(?<![\w.]){found[1]}(?:\.count)?\s*[-+*/]?=(?!=)", text[: found.start()])
     ]
 
 

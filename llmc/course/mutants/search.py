@@ -41,6 +41,7 @@ TINY = 2  # characters of a quotation that nobody finds, `1`, even where there i
 SMALL = 1e-3  # of numbers that are far smaller than the right ones: what may remain unexplained
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
+RIVALS = 0.3  # seconds of processor time, from the first change that mends an array, for one of another line
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
 _share = 1.0  # of all these seconds that a search takes now
 
@@ -223,13 +224,18 @@ class Search:
         return Found(yours=words) if words else None
 
     def mending(self, answer, changes=changes_of_theirs) -> str | None:
-        """The same, of the learner's function as its tree is now; its words. changes: which are tried."""
+        """The same, of the learner's function as its tree is now; its words, and those of one of another line.
+
+        changes: which are tried.
+        """
         end, unread = self.end(), useless_in(answer.tree)
         calls = [replay.run for replay in self.replays]
         turns, before = turning(answer, calls), replace(answer, tree=copy.deepcopy(answer.tree))
-        found, now, kinds = None, (), None
+        found, kinds, last = {}, None, end  # found: {line: (words, the lines with that change)}
         with closing(self.made(answer, changes, end)) as made:
             for words, array in made:
+                if time.thread_time() > last:
+                    break
                 right = close(array, self.target, self.target, self.dtype) and not unread.match(words)
                 right = right and self.elsewhere.mended(lambda: answer.function(end), LUCKY.match(words))
                 if not right or stands_still(answer, turns, calls):
@@ -238,11 +244,16 @@ class Search:
                 after = ast.unparse(answer.tree).splitlines()
                 lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
                 lucky |= does_nothing(answer.tree) or beside_ours.out_of_order(self.solution, self.lines, after)
-                if not lucky and not accidental(words, kinds, lambda: Kinds(answer, calls)):
-                    found, now = self.placed(words, answer), after
+                line = next((k for k, (old, new) in enumerate(zip(self.lines, after)) if old != new), None)
+                if lucky or line in found or accidental(words, kinds, lambda: Kinds(answer, calls)):
+                    continue
+                found[line] = self.placed(words, answer), after
+                if len(found) > 1 or changes is quick:
                     break
+                last = time.thread_time() + RIVALS
         mends = lambda: self.elsewhere.mended(lambda: answer.function(end))  # noqa: E731
-        return where_it_belongs(found, self.lines, now, answer, mends) if found else None
+        belong = [where_it_belongs(words, self.lines, now, answer, mends) for words, now in found.values()]
+        return ", or ".join(filter(None, belong)) or None
 
     def placed(self, words, answer) -> str:
         """The words for the change that the learner's tree holds now, with its line."""

@@ -105,10 +105,7 @@ def _between_blocks(found) -> str:
     if found.line == found.line2 and steps_over(found.raw.code, found.line):
         if looked_up := _looked_up(found):
             return looked_up
-        return (
-            "Two threads visit the same number. If each number belongs to one thread, work out where these two begin "
-            "and how far they step; if several threads must add to it, use atomicAdd."
-        )
+        return "Two threads visit the same number: either it belongs to one of them, or both rightly add to it."
     if found.problem.write and found.problem.write2 and not _adds(found):
         return (
             f"{OTHER_BLOCKS}, so whichever comes last decides: give each block elements of its own. If each has a part "
