@@ -1257,7 +1257,7 @@ def backward_with_one_sum_for_all_heads(dout, qkv, probabilities, NH):
     return np.stack([dq, dk, dv], axis=2).reshape(B, T, 3 * C)
 
 
-@wrong("attention_backward", says="in place of `np.where(past, p * (dp")
+@wrong("attention_backward", says="dscores that are the reference without its diagonal: a token looks at itself, too")
 def backward_without_the_diagonal_of_a_mask(dout, qkv, probabilities, NH):
     B, T, C = dout.shape
     (q, k, v), (do,) = _split(qkv, 3, NH), _split(dout, 1, NH)
@@ -1292,7 +1292,7 @@ def lean_rescales_with_the_wrong_sign(qkv, NH, by=64, sign=-1):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="with `0` alone in place of `max(0, start - 128)`.\n→ Where to look: queries 0")
+@wrong("lean_attention_forward", says="Query 160 makes no use of keys 0 to 31")
 def lean_with_a_window(qkv, NH):
     (q, k, v), pieces = _split(qkv, 3, NH), []
     for start in range(0, q.shape[2], 32):

@@ -182,7 +182,7 @@ def classifier_whose_lanes_all_write(code):
     return replaced(code, "if (lane == 0) losses[row]", "losses[row]")
 
 
-@wrong("classifier_kernel", says='Where to look: lesson 13, section "3.6')
+@wrong("classifier_kernel", says='Where to look: lesson 13, section "3.6 · v5: online"')
 def classifier_reads_three_times(code):
     return replaced(
         code,
