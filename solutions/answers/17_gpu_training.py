@@ -517,9 +517,9 @@ def ahead_returns_numbers(model, batches, lr, max_norm):
 def ahead_looks_into_the_memory(model, batches, lr, max_norm):
     losses, norms = [], []
     for x, y in batches:
-        losses.append(float(model.forward(x, y).value))
+        losses.append(float(model.forward(x, y)._value))
         model.backward()
-        norms.append(float(model.norm().value))
+        norms.append(float(model.norm()._value))
         model.clip(max_norm)
         model.update(lr)
     return losses, norms

@@ -50,7 +50,7 @@ def by_several(report) -> str:
         return (
             f"{told}, the others by one: the last numbers, behind the whole vectors, need one thread, too, or one each."
         )
-    return f"{told}, the others by one: which threads should keep out there?"
+    return f"{told}, the others by one."
 
 
 def _loop_of_one_block(report) -> str:

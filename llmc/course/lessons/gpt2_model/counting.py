@@ -108,10 +108,13 @@ def _exchanged(function, sizes) -> str | None:
 
 
 def _rounded_down(function, sizes) -> str | None:
-    """A sentence if the count is right once a quotient of the learner's is not rounded down; else None."""
+    """A sentence if the count is right once a quotient of the learner's is not rounded down; else None.
+
+    `-(-V // 128)` is meant to be rounded.
+    """
     program = learners(function)
     for node in ast.walk(program.tree) if program else ():
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and not isinstance(node.left, ast.UnaryOp):
             words, floor = quoted(node), node.op
             node.op = ast.Div()
             right = _right_at(program, (sizes, *OTHER))
