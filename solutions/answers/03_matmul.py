@@ -943,7 +943,7 @@ def backward_with_twice_dw(dout, x, w):
     return dout @ w, 2 * (d.T @ rows), d.sum(axis=0)
 
 
-@wrong("matmul_backward", says="everywhere.\nYour function gives the right dw without the line `dw += d.T @ rows`.")
+@wrong("matmul_backward", says="everywhere.\nYour function gives the right dw without the line `dw += d.T @ rows`")
 def backward_with_dw_added_again(dout, x, w):
     d, rows = dout.reshape(-1, dout.shape[-1]), x.reshape(-1, x.shape[-1])
     dw = d.T @ rows

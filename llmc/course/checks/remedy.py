@@ -28,7 +28,7 @@ from llmc.course.mutants.clearer import unclear
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import given_to_names, learners, own, useless_in
-from llmc.course.mutants.search import LUCKY, changes_of_theirs, placed
+from llmc.course.mutants.search import LUCKY, SCALED, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
@@ -292,7 +292,7 @@ class _Search:
                         again = found[line][-1] == words and not FOR_A_NAME.match(words)  # in another place of it
                         twice |= {line} if again else set()
                         continue
-                    if doubtful and found and not only:
+                    if found and (doubtful or SCALED.match(words)) and not only:
                         continue
                     told_of = placed(words, lines, self.answer.tree)
                     found[line], only = (told_of, now, words), only or doubtful

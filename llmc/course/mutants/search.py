@@ -35,6 +35,7 @@ SAYING = (bounds, outdated, running, paired)
 LUCKY = re.compile(  # it may suit these numbers alone; where a loop begins is no such number
     r"with -?[\d.]\S* in place of -?[\d.](?!.*`(?:for \w+ in )?range\()|.*\b(plus|minus) `"
 )
+SCALED = re.compile(r"with `.*` (?:times|divided by|plus|minus) ")
 LEAVES_OUT = "without "
 LEFT_OUT = re.compile(r"without the factor `[^`]+` (?=in `)")
 TINY = 2  # characters of a quotation that nobody finds, `1`, even where there is no other
@@ -245,7 +246,8 @@ class Search:
                 lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
                 lucky |= does_nothing(answer.tree) or beside_ours.out_of_order(self.solution, self.lines, after)
                 line = next((k for k, (old, new) in enumerate(zip(self.lines, after)) if old != new), None)
-                if lucky or line in found or accidental(words, kinds, lambda: Kinds(answer, calls)):
+                rival = found and SCALED.match(words)  # which would make up for what the first one mends
+                if lucky or rival or line in found or accidental(words, kinds, lambda: Kinds(answer, calls)):
                     continue
                 found[line] = self.placed(words, answer), after
                 if len(found) > 1 or changes is quick:
