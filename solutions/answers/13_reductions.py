@@ -1349,236 +1349,61 @@ def fused_with_squares_of_four(code):
 
 @wrong("warp_softmax", says="is what is subtracted before exp the largest of them all?")
 def softmax_with_lane_0s_maximum(code):
-    return r"""
-// out: (N, C), written. x: (N, C). A warp for each row, as many rows in a block as it has warps.
-extern "C" __global__ void warp_softmax(float* out, const float* x, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    int lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-
-    float top = -3.4e38f;
-    for (int c = lane; c < C; c += 32) top = fmaxf(top, x[c]);
-    top = __shfl_sync(0xffffffff, top, 0);
-
-    float total = 0.0f;
-    for (int c = lane; c < C; c += 32) total += expf(x[c] - top);
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(0xffffffff, total, gap);
-
-    for (int c = lane; c < C; c += 32) out[c] = expf(x[c] - top) / total;
-}
-"""
+    return replaced(
+        code,
+        "for (int gap = 16; gap > 0; gap /= 2) top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, gap));",
+        "top = __shfl_sync(0xffffffff, top, 0);",
+    )
 
 
 @wrong("tree_sum", says="what thread 0 has added up by itself: what the others have is missing")
 def tree_that_adds_the_wrong_way_round(code):
-    return r"""
-// out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
-extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
-{
-    extern __shared__ float partial[];  // (blockDim.x,)
-    int t = threadIdx.x;
-    x += (size_t)blockIdx.x * C;  // (C,)   from here on x is this block's row
-    float sum = 0.0f;
-    for (int c = t; c < C; c += blockDim.x) {
-        sum += x[c];
-    }
-    partial[t] = sum;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (t < half) {
-            partial[t + half] += partial[t];
-        }
-        __syncthreads();
-    }
-    if (t == 0) {
-        out[blockIdx.x] = partial[0];
-    }
-}
-"""
+    return replaced(code, "partial[t] += partial[t + half];", "partial[t + half] += partial[t];")
 
 
 @wrong("online_softmax", says="rescaled by exp(the row's maximum - the lane's)")
 def online_rescaled_upwards(code):
-    return r"""
-__device__ float warp_max(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, gap));
-    return v;
-}
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(0xffffffff, v, gap);
-    return v;
-}
-// out: (N, C), written. x: (N, C). A warp for each row.
-extern "C" __global__ void online_softmax(float* out, const float* x, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-    float top = -3.4e38f, total = 0.0f;
-    for (int c = lane; c < C; c += 32) {
-        float higher = fmaxf(top, x[c]);
-        total = total * expf(top - higher) + expf(x[c] - higher);
-        top = higher;
-    }
-    float of_row = warp_max(top);
-    total = warp_sum(total * expf(of_row - top));
-    top = of_row;
-    for (int c = lane; c < C; c += 32) out[c] = expf(x[c] - top) / total;
-}
-"""
+    return replaced(
+        code, "total = warp_sum(total * expf(top - of_row));", "total = warp_sum(total * expf(of_row - top));"
+    )
 
 
 @wrong("welford_layernorm", says="`merge({0, 0, 0}, {1, 2, 0})` gives {1, inf, nan}")
 def welford_divides_by_a_alone(code):
-    return r"""
-struct Moments {
-    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
-};
-// The moments of both parts together.
-__device__ Moments merge(Moments a, Moments b)
-{
-    float count = a.count + b.count, gap = b.mean - a.mean;
-    if (b.count == 0.0f) return a;
-    float share = b.count / a.count;
-    return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
-}
-// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
-extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                             const float* b, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-    Moments seen = {0.0f, 0.0f, 0.0f};
-    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
-    for (int gap = 16; gap > 0; gap /= 2) {
-        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
-        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
-        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
-        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
-    }
-    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
-    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
-    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
-    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
-    if (lane == 0) mean[row] = m, rstd[row] = r;
-}
-"""
+    return replaced(
+        code,
+        "if (count == 0.0f) return a;\n    float share = b.count / count;",
+        "if (b.count == 0.0f) return a;\n    float share = b.count / a.count;",
+    )
 
 
 @wrong("welford_layernorm", says="`merge` itself is right, also for empty parts")
 def welford_with_the_root_of_the_mean(code):
-    return r"""
-struct Moments {
-    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
-};
-// The moments of both parts together.
-__device__ Moments merge(Moments a, Moments b)
-{
-    float count = a.count + b.count, gap = b.mean - a.mean;
-    if (count == 0.0f) return a;
-    float share = b.count / count;
-    return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
-}
-// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
-extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                             const float* b, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-    Moments seen = {0.0f, 0.0f, 0.0f};
-    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
-    for (int gap = 16; gap > 0; gap /= 2) {
-        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
-        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
-        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
-        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
-    }
-    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
-    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
-    float m = seen.mean, r = rsqrtf(seen.mean + 1e-5f);
-    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
-    if (lane == 0) mean[row] = m, rstd[row] = r;
-}
-"""
+    return replaced(
+        code,
+        "float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);",
+        "float m = seen.mean, r = rsqrtf(seen.mean + 1e-5f);",
+    )
 
 
 @wrong("welford_layernorm", says="gap² · n_b in place of gap² · n_a · n_b / n")
 def welford_with_a_count_that_is_new(code):
-    return r"""
-struct Moments {
-    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
-};
-// The moments of both parts together.
-__device__ Moments merge(Moments a, Moments b)
-{
-    float count = a.count + b.count, gap = b.mean - a.mean;
-    if (count == 0.0f) return a;
-    a.count = count;
-    a.mean += gap * b.count / count;
-    a.squares += b.squares + gap * gap * a.count * b.count / count;
-    return a;
-}
-// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
-extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                             const float* b, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-    Moments seen = {0.0f, 0.0f, 0.0f};
-    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
-    for (int gap = 16; gap > 0; gap /= 2) {
-        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
-        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
-        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
-        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
-    }
-    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
-    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
-    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
-    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
-    if (lane == 0) mean[row] = m, rstd[row] = r;
-}
-"""
+    return replaced(
+        code,
+        "float share = b.count / count;\n",
+        "a.count = count;\n    a.mean += gap * b.count / count;\n",
+        "return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};",
+        "a.squares += b.squares + gap * gap * a.count * b.count / count;\n    return a;",
+    )
 
 
 @wrong("tree_sum", says="what the others have is missing")
 def tree_that_grows_and_ends_early(code):
-    return r"""
-// out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
-extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
-{
-    extern __shared__ float partial[];  // (blockDim.x,)
-    int t = threadIdx.x;
-    x += (size_t)blockIdx.x * C;  // (C,)   from here on x is this block's row
-    float sum = 0.0f;
-    for (int c = t; c < C; c += blockDim.x) {
-        sum += x[c];
-    }
-    partial[t] = sum;
-    __syncthreads();
-    for (int half = 1; half < blockDim.x / 2; half *= 2) {
-        if (t % (2 * half) == 0) {
-            partial[t] += partial[t + half];
-        }
-        __syncthreads();
-    }
-    if (t == 0) {
-        out[blockIdx.x] = partial[0];
-    }
-}
-"""
+    return replaced(
+        code,
+        "for (int half = blockDim.x / 2; half > 0; half /= 2) {\n        if (t < half) {",
+        "for (int half = 1; half < blockDim.x / 2; half *= 2) {\n        if (t % (2 * half) == 0) {",
+    )
 
 
 @wrong("welford_layernorm", says="Keep the old number if that is meant.\n→ Where to look")
@@ -1624,69 +1449,12 @@ extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rst
 
 @wrong("welford_layernorm", says="Nothing in your kernel uses the array mean.")
 def mean_that_is_never_stored(code):
-    return r"""
-struct Moments {
-    float count, mean, squares;  // how many numbers, their mean, the sum of (x - mean)^2
-};
-// The moments of both parts together.
-__device__ Moments merge(Moments a, Moments b)
-{
-    float count = a.count + b.count, gap = b.mean - a.mean;
-    if (count == 0.0f) return a;
-    float share = b.count / count;
-    return {count, a.mean + gap * share, a.squares + b.squares + gap * gap * a.count * share};
-}
-// out: (N, C), mean, rstd: (N,), all written. x: (N, C), w, b: (C,). A warp for each row.
-extern "C" __global__ void welford_layernorm(float* out, float* mean, float* rstd, const float* x, const float* w,
-                                             const float* b, int N, int C)
-{
-    int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-    if (row >= N) return;
-    x += (size_t)row * C;  // (C,)
-    out += (size_t)row * C;
-    Moments seen = {0.0f, 0.0f, 0.0f};
-    for (int c = lane; c < C; c += 32) seen = merge(seen, {1.0f, x[c], 0.0f});
-    for (int gap = 16; gap > 0; gap /= 2) {
-        float count = __shfl_down_sync(0xffffffff, seen.count, gap);
-        float centre = __shfl_down_sync(0xffffffff, seen.mean, gap);
-        float squares = __shfl_down_sync(0xffffffff, seen.squares, gap);
-        if (lane + gap < 32) seen = merge(seen, {count, centre, squares});
-    }
-    seen.mean = __shfl_sync(0xffffffff, seen.mean, 0);  // lane 0 has all of the row
-    seen.squares = __shfl_sync(0xffffffff, seen.squares, 0);
-    float m = seen.mean, r = rsqrtf(seen.squares / C + 1e-5f);
-    for (int c = lane; c < C; c += 32) out[c] = (x[c] - m) * r * w[c] + b[c];
-    if (lane == 0) rstd[row] = r;
-}
-"""
+    return replaced(code, "if (lane == 0) mean[row] = m, rstd[row] = r;", "if (lane == 0) rstd[row] = r;")
 
 
-@wrong("tree_sum", says="either the index by which it reads is wrong, or the `if` on line 15 lets too many threads in")
+@wrong("tree_sum", says="either the index by which it reads is wrong, or the `if` on line 16 lets too many threads in")
 def tree_that_reads_at_twice_its_own_place(code):
-    return r"""
-// out: (N,), written. x: (N, C). A block for each row; blockDim.x is a power of two.
-extern "C" __global__ void tree_sum(float* out, const float* x, int N, int C)
-{
-    extern __shared__ float partial[];  // (blockDim.x,)
-    int t = threadIdx.x;
-    x += (size_t)blockIdx.x * C;  // (C,)   from here on x is this block's row
-    float sum = 0.0f;
-    for (int c = t; c < C; c += blockDim.x) {
-        sum += x[c];
-    }
-    partial[t] = sum;
-    __syncthreads();
-    for (int half = blockDim.x / 2; half > 0; half /= 2) {
-        if (t < half) {
-            partial[t] += partial[2 * t];
-        }
-        __syncthreads();
-    }
-    if (t == 0) {
-        out[blockIdx.x] = partial[0];
-    }
-}
-"""
+    return replaced(code, "partial[t] += partial[t + half];", "partial[t] += partial[2 * t];")
 
 
 @wrong("warp_softmax", says="it asks for `row`, which is made from `warp`, which differs between the lanes")

@@ -1325,34 +1325,4 @@ def adamw_clips_small_norms(code):
 
 @wrong("gelu_again", says="one of the two does not belong into this loop, or every step must lead past")
 def whole_fours_up_to_a_quarter_of_n(code):
-    return r"""
-__device__ float gate(float x)  // (1 + tanh(u)) / 2 = 1 / (1 + exp(-2u))
-{
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return 1.0f / (1.0f + expf(-2.0f * u));
-}
-__device__ float inner_slope(float x)
-{
-    return 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
-}
-__device__ float slope(float x)  // GELU'(x)
-{
-    float g = gate(x);
-    return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);
-}
-// gelu_out: (n,), written. d: (n,), multiplied by GELU'(x). x: (n,). Four numbers a thread.
-extern "C" __global__ void gelu_again(float* gelu_out, float* d, const float* x, int n)
-{
-    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < n / 4) {
-        float4 v = *(const float4*)(x + i), e = *(float4*)(d + i);
-        *(float4*)(gelu_out + i) = make_float4(v.x * gate(v.x), v.y * gate(v.y), v.z * gate(v.z), v.w * gate(v.w));
-        *(float4*)(d + i) = make_float4(e.x * slope(v.x), e.y * slope(v.y), e.z * slope(v.z), e.w * slope(v.w));
-    } else {
-        for (int k = i; k < n; k++) {
-            gelu_out[k] = x[k] * gate(x[k]);
-            d[k] = d[k] * slope(x[k]);
-        }
-    }
-}
-"""
+    return replaced(code, "if (i + 3 < n) {", "if (i < n / 4) {")

@@ -62,7 +62,8 @@ def _is_ours(piece) -> bool:
     solution = causes.looked_into() and causes.looked_into().solution()
     _, found, line = piece.rpartition(" in ")
     quoted = line.removeprefix("the line ").strip("`")
-    return bool(found and solution) and quoted in ast.unparse(solution.tree)
+    whole = re.compile(rf"(?<!\w){re.escape(quoted)}(?!\w)")
+    return bool(found and solution and whole.search(ast.unparse(solution.tree)))
 
 
 def _names_theirs(piece) -> bool:

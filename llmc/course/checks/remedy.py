@@ -28,7 +28,7 @@ from llmc.course.mutants.clearer import unclear
 from llmc.course.mutants.helpers import where_it_belongs
 from llmc.course.mutants.idle import stands_still, turning
 from llmc.course.mutants.learners import given_to_names, learners, own, useless_in
-from llmc.course.mutants.search import LUCKY, SCALED, changes_of_theirs, placed
+from llmc.course.mutants.search import LUCKY, RIVALS, SCALED, changes_of_theirs, placed
 from llmc.course.mutants.solution import Solution
 from llmc.course.mutants.traced import Trace
 from llmc.course.own_names import learners_names
@@ -36,7 +36,6 @@ from llmc.course.own_names import learners_names
 ALL_OF_IT = "your function gives the right"  # in all the calls that there were
 SECONDS, LEISURE = 2.0, 12.0  # of processor time; where nobody waits
 LONG = 4.0  # seconds of processor time that a whole check may take, if that leaves any for this search
-RIVALS = 0.3  # seconds of processor time, from the first change that mends all, for one of another line
 PATIENCE = 1.5  # seconds for a run of the cell, after which a changed function is taken for one that never ends
 SHORT = 0.2  # the same for a single call
 COUNTED = "as more calls show"  # in a message of `polynomials`, which tells what a sum has too much
@@ -286,7 +285,7 @@ class _Search:
                         continue
                     if not self._passes_further():
                         continue
-                    line = next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
+                    line = beside_ours.first_changed(lines, now)
                     doubtful = alone or A_COUNT.match(words) or known and beside_ours.CONSTANT.match(words)
                     if line in found:
                         again = found[line][-1] == words and not FOR_A_NAME.match(words)  # in another place of it

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from llmc.course.kernel_checks import beside_ours, components
+from llmc.course.kernel_checks import components, excess
 from llmc.course.kernel_checks.banks import conflict
 from llmc.course.kernel_checks.modelled import MODELS
 from llmc.course.kernel_checks.rewritten import by_several
@@ -27,11 +27,11 @@ def advice(report, what, limit, ours=lambda: None) -> str:
         return by_several(report)
     if what == "bank_conflicts":
         told, theirs = conflict(report), ours()
-        return told or (beside_ours.shared(report, theirs) if theirs else "")
+        return told or (excess.shared(report, theirs) if theirs else "")
     if what in ("efficiency", "sectors") and (theirs := ours()):
-        more = beside_ours.excess(report, theirs)
+        more = excess.of_sectors(report, theirs)
         told = _of_lines(report, what, limit, more)
-        return " ".join(filter(None, [beside_ours.named(more) if what == "sectors" else "", told]))
+        return " ".join(filter(None, [excess.named(more) if what == "sectors" else "", told]))
     return _of_lines(report, what, limit)
 
 

@@ -26,6 +26,11 @@ ROOTS = {"sqrt", "square"}
 LIST = re.compile(r"np\.(?:array|asarray)\((\[[^\[\]()]*\])\)")
 
 
+def first_changed(lines, now) -> int | None:
+    """The index of the first line that a change has changed."""
+    return next((k for k, (old, new) in enumerate(zip(lines, now)) if old != new), None)
+
+
 def changes_a_right_line(solution, lines, now) -> bool:
     """Is one line changed, and was it our solution's to the letter? Then something else is made up for."""
     if not isinstance(solution, Solution) or len(lines) != len(now):

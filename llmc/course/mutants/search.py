@@ -42,7 +42,7 @@ TINY = 2  # characters of a quotation that nobody finds, `1`, even where there i
 SMALL = 1e-3  # of numbers that are far smaller than the right ones: what may remain unexplained
 MOST_PLACES = 3  # that are named for one change
 SECONDS = 6.0  # of processor time that a whole search may take
-RIVALS = 0.3  # seconds of processor time, from the first change that mends an array, for one of another line
+RIVALS = 0.3  # seconds of processor time, from the first change that mends, for one of another line
 ENDLESS = 0.2  # seconds after which a changed `while` loop is taken for one that never ends
 _share = 1.0  # of all these seconds that a search takes now
 
@@ -245,7 +245,7 @@ class Search:
                 after = ast.unparse(answer.tree).splitlines()
                 lucky = beside_ours.makes_up(self.solution, words, self.lines, after)
                 lucky |= does_nothing(answer.tree) or beside_ours.out_of_order(self.solution, self.lines, after)
-                line = next((k for k, (old, new) in enumerate(zip(self.lines, after)) if old != new), None)
+                line = beside_ours.first_changed(self.lines, after)
                 rival = found and SCALED.match(words)  # which would make up for what the first one mends
                 if lucky or rival or line in found or accidental(words, kinds, lambda: Kinds(answer, calls)):
                     continue

@@ -87,6 +87,9 @@ def test_overflow(dtype):
     assert "1 of 6 entries that are NaN or infinite" in told and limit in told and "row's maximum" in told
     losses = np.array([3.0, 2000], dtype)
     assert "1 of 2 entries that are NaN or infinite, first at [1]" in message(-np.log(np.exp(-losses)), losses)
+    for function, right in ((lambda z: np.log(np.exp(z)), -losses), (np.sqrt, losses)):
+        told = message(function(-losses), right)  # numbers alone do not show what made them
+        assert "NaN or infinite" in told and "look for" not in told and "log(0)" not in told
 
 
 @pytest.mark.parametrize(

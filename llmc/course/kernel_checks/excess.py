@@ -9,7 +9,7 @@ MORE = 1.02  # times as many: less may be how a tail is done
 FEW = 2  # arrays that a sentence names
 
 
-def excess(report, ours) -> dict:
+def of_sectors(report, ours) -> dict:
     """{(array, is it written?): (sectors here, in our solution's report)} of arrays with more of them."""
     mine, theirs = _sectors(report), _sectors(ours)
     more = {key: count for key, count in mine.items() if count > MORE * theirs[key]}
@@ -17,7 +17,7 @@ def excess(report, ours) -> dict:
 
 
 def named(more) -> str:
-    """ "480 sectors of k are read, and 256 in our solution." of what `excess` has found, the most first."""
+    """ "480 sectors of k are read, and 256 in our solution." of what `of_sectors` has found, the most first."""
     most = sorted(more.items(), key=lambda each: each[1][1] - each[1][0])[:FEW]
     told = []
     for (name, write), (mine, theirs) in most:
