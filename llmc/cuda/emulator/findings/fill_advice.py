@@ -36,10 +36,9 @@ def uninitialised(found) -> str:
             or _beginning(found)
             or _first_ones(found) + _only_where(found)
         )
-        why = why or " Or does the index go too far?"
         return (
-            f"{starts}: fill every element that will be read, with a neutral value (0 for a sum) where there is no "
-            f"data, then `__syncthreads();`, then read.{why}"
+            f"{starts}. Either what is read here should be written first (with 0, for a sum, where there is no data), "
+            f"with a `__syncthreads();` in between, or another element should be read.{why}"
         )
     return f"An output starts with whatever was there before: write it with `=` before the first `+=` or read, {FILL}."
 
