@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import CodeType, FunctionType
 
+from llmc.course import uncleared
 from llmc.course.exercises import catalog, layout
 
 _assigned = set()  # names that the check cells run so far in this kernel assign
@@ -108,11 +109,14 @@ def names_of(cell, exercise):
 
 @contextmanager
 def learners_names():
-    """In a check cell: the names mean what they mean to the learner. Elsewhere they are the learner's anyway."""
+    """In a check cell: the names mean what they mean to the learner. Elsewhere they are the learner's anyway.
+
+    The learner's code runs inside of this block, and so np.empty's arrays are `uncleared.marked` there.
+    """
     if not _running:
         yield
         return
-    with _running[-1].of_the_learner():
+    with _running[-1].of_the_learner(), uncleared.marked():
         yield
 
 

@@ -1483,6 +1483,17 @@ def softmax_of_the_past_without_itself(dp, p):
     return ds
 
 
+@wrong("attention_softmax_backward", says="part of ds was never written")
+def softmax_backward_of_the_past_alone(dp, p):
+    """Only the lower triangle: the future has probability 0."""
+    ds = np.empty_like(p)
+    for t in range(p.shape[2]):
+        row, grad = p[:, :, t, : t + 1], dp[:, :, t, : t + 1]
+        D = (row * grad).sum(-1)[:, :, None]
+        ds[:, :, t, : t + 1] = row * (grad - D)
+    return ds
+
+
 @wrong("attention_backward", says="with 1/hs as its scale, in all")
 def backward_divides_by_hs(dout, qkv, probabilities, NH):
     B, T, C = dout.shape

@@ -1433,3 +1433,22 @@ def lean_without_the_root_in_ds(dout, out, stats, q, k, v):
         dq[i] = ds @ k[: i + 1]
         dk[: i + 1] += ds[:, None] * q[i]
     return dq, dk, dv
+
+
+@wrong("attention_backward_lean", says="inf · 0 is NaN")
+def lean_that_multiplies_by_its_mask(dout, out, stats, q, k, v):
+    T, hs = q.shape
+    scale = q.dtype.type(1 / math.sqrt(hs))
+    dq, dk, dv = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for first in range(0, T, 64):
+        end = min(first + 64, T)
+        do = dout[first:end]
+        mask = np.arange(end) <= np.arange(first, end)[:, None]
+        s = q[first:end] @ k[:end].T * scale
+        p = np.exp(s - stats[first:end, None]) * mask
+        D = np.sum(do * out[first:end], axis=1, keepdims=True)
+        ds = p * (do @ v[:end].T - D) * scale
+        dv[:end] += p.T @ do
+        dk[:end] += ds.T @ q[first:end]
+        dq[first:end] = ds @ k[:end]
+    return dq, dk, dv

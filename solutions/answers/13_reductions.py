@@ -1314,7 +1314,7 @@ def tree_whose_second_stage_has_a_lane_for_each_warp(code):
     return f"__device__ float add_lanes(float v)\n{{\n    {shuffles}\n    return v;\n}}\n{holes(code, body)}"
 
 
-@wrong("tree_sum", says="So far the first 4 are written, and none behind them: are too few written, or too many read?")
+@wrong("tree_sum", says="Either what is read here should be written first")
 def tree_sum_of_eight_warps(code):
     return """
 __device__ float warp_total(float v)

@@ -21,6 +21,7 @@ from llmc.course.checks.arrangement import (
 )
 from llmc.course.checks.case import LIKE, Case, same
 from llmc.course.checks.text import computes_in
+from llmc.course.uncleared import GARBAGE
 
 FEW = 4  # entries; fewer of them may be alike by chance
 SMALL = (2, 3, 4)  # factors that a formula may have, and lengths
@@ -84,6 +85,20 @@ def partly_written(case: Case):
         where = _all_along_an_axis(left, right & ~np.isclose(target, case.before, rtol=LIKE * LIKE, atol=0))
         where = where or f"the first at {first}"
         return f"part of {case.name} was never written: {len(places)} of {left.size} entries, {where}"
+    return None
+
+
+def never_cleared(case: Case):
+    """Parts of a new array that hold what np.empty had left there, or all that was added to it."""
+    right = np.abs(case.got - case.expected) <= LIKE * np.abs(case.expected).max(initial=0.0)
+    left = case.got == GARBAGE
+    if left.any() and (left | right).all():
+        where = _all_along_an_axis(left, right) or f"the first at {[int(i) for i in np.argwhere(left)[0]]}"
+        many = f"{left.sum()} of {left.size} entries"
+        return f"part of {case.name} was never written: {many}, {where}; np.empty clears nothing"
+    left = np.abs(case.got - case.expected - GARBAGE) <= LIKE * GARBAGE
+    if left.any() and (left | right).all():
+        return f"{case.name} was added to an array of np.empty, which holds any numbers: np.zeros makes one of zeros"
     return None
 
 
@@ -212,7 +227,8 @@ def along_an_axis(case: Case):
     return None
 
 
-BUFFERS = (  # what a buffer holds, whatever was computed
+BUFFERS = (  # what an array holds, whatever was computed
+    never_cleared,
     never_written,
     partly_written,
     cleared,

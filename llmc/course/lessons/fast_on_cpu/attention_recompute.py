@@ -28,6 +28,12 @@ class Gradients(NamedTuple):
     dv: np.ndarray
 
 
+MULTIPLIED = (
+    "the reference with exp(s - L) times a mask of zeros and ones: for a later key exp may be inf, and inf · 0 is NaN, "
+    "so hide later keys with np.where, or with -inf before exp"
+)
+
+
 def forward(q, k, v):
     """out (T, hs), and the logarithm of each softmax's sum (T,), of one causal head; q, k, v (T, hs)."""
     s = scores(*_float64(q, k))  # (T, T)
@@ -135,6 +141,9 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     right, wrong = _from(p, p * (dp - D), dout, q, k), {name: {} for name in Gradients._fields}
     exponents, dv = s - L[:, None], gradients.dv  # (T, T), (T, hs)
     tables = _tables(raw, s, L, past) | _turned_round(dv, exponents, d) | _hidden_as_0(dv, p, L, d)
+    with np.errstate(all="ignore"):
+        multiplied = np.exp(exponents) * past  # (T, T)   inf · 0 is NaN
+    tables |= {} if np.isfinite(multiplied).all() else {MULTIPLIED: multiplied}
     for text, table in (tables | _masked_in_blocks(p)).items():
         for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)

@@ -69,7 +69,7 @@ def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
     why = why or _of_the_warmup(losses, chosen) or _of_other_runs(loss, given, chosen, train)
     rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
     reached += ", and the loss rose far above where it began" * rose
-    raise WrongAnswer(f"{reached}. The goal is at least {GOAL} lower: {why}.", explained=True)
+    raise WrongAnswer(f"{reached}. The goal is {given_loss - GOAL:.3f} or less: {why}.", explained=True)
 
 
 def _valued(names, settings) -> str:
@@ -105,8 +105,7 @@ def _of_other_runs(loss, given, chosen, train) -> str:
     for change, words in tries if is_explaining() else ():
         again, _ = train(*(chosen | change).values())
         if again < loss - GAIN or np.isfinite(again) > np.isfinite(loss):
-            ends = f"{loss - again:.2f} lower" if np.isfinite(loss) else f"at {again:.3f}"
-            return f"with {words} and all else as it is, the run ends {ends}"
+            return f"with {words} and all else as it is, the run ends at {again:.3f}"
         if time.thread_time() > end:
             break
     return "see the hints"

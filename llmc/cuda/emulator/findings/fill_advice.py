@@ -29,13 +29,7 @@ def uninitialised(found) -> str:
         starts = "Shared memory starts with whatever was there before"
         if _is_empty(found.raw):
             return f"{starts}, and no thread writes anything to it in this launch: put there what is read here."
-        why = (
-            _padding(found)
-            or _later(found)
-            or _gone(found)
-            or _beginning(found)
-            or _first_ones(found) + _only_where(found)
-        )
+        why = _padding(found) or _later(found) or _gone(found) or _beginning(found) or _only_where(found)
         return (
             f"{starts}. Either what is read here should be written first (with 0, for a sum, where there is no data), "
             f"with a `__syncthreads();` in between, or another element should be read.{why}"
@@ -97,18 +91,6 @@ def _beginning(found) -> str:
         "behind them: are too few written, are too many read, or do the lines that write and that read count in "
         "different ways?"
     )
-
-
-def _first_ones(found) -> str:
-    """The same for shared memory of a size that the launch chooses: are just the elements in front of it written?"""
-    writes, at = _writes(found), found.problem.offset
-    if writes is None or found.raw.shared_arrays or not at or at % found.problem.size:
-        return ""
-    ends = np.unique(writes["offset"] + writes["size"])
-    if not len(writes) or ends[-1] != at or not np.array_equal(np.unique(writes["offset"])[1:], ends[:-1]):
-        return ""
-    many = at // found.problem.size
-    return f" So far the first {many} are written, and none behind them: are too few written, or too many read?"
 
 
 def _only_where(found) -> str:
