@@ -1377,6 +1377,16 @@ def count_with_a_bias_for_each_input(maxT, V, L, C):
     return V * C + maxT * C + L * block + layernorm
 
 
+@wrong("count_parameters", says="with `m` in place of `n`, in the line `total += n * m + n`")
+def count_with_biases_of_the_inputs(maxT, V, L, C):
+    total = V * C + maxT * C + 2 * C
+    for _ in range(L):
+        total += 2 * (C + C)  # ln1, ln2
+        for n, m in [(C, 3 * C), (C, C), (C, 4 * C), (4 * C, C)]:
+            total += n * m + n
+    return total
+
+
 @wrong("initial_tensor", says="wte does not write to the residual stream: only attprojw and fcprojw get the factor")
 def initial_factor_everywhere(name, shape, L, rng):
     if name.endswith("b"):

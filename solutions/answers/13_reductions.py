@@ -262,7 +262,7 @@ def tree_of_one_number_each(code):
     return replaced(code, LOOP, "    if (t < C) sum = x[t];\n")
 
 
-@wrong("tree_sum", says="or too many read? Line 13 writes partial only where `t < C`.")
+@wrong("tree_sum", says="another element should be read. Line 13 writes partial only where `t < C`.")
 def tree_with_holes_in_it(code):
     return replaced(code, "partial[t] = sum;", "if (t < C) partial[t] = sum;")
 

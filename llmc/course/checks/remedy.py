@@ -78,8 +78,11 @@ WATCHED = 3  # calls in which it is seen whether loops make a turn
 SEEDS, FURTHER = (11, 12), range(13, 21)  # the latter for a change that is to be named, as many as are quickly done
 QUICKLY = 1.0  # seconds of processor time
 SHOWN = 20  # characters by which a change is recognised before its line is looked up
-# All that it changes is a dtype, or what something begins with.
-ODD = re.compile(r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in ")
+# All that it changes is a dtype, what something begins with, or the dtype of what has been rounded before.
+ODD = re.compile(
+    r"with `np\.\w+\(np\.(?:zeros|ones|empty|full)|without (?:zeros|ones|empty|full)(?:_like)? in "
+    r"|with `[^`]*float(?:16|32)\)\.astype\("
+)
 PASSES = "our function passes "  # all of the check, or all that comes before its speed is measured
 WHOLE = "this whole check"
 ELSE_RIGHT = "The mistake is in "  # and all else is right: what two changes that meet tell, less than one that mends
@@ -260,6 +263,8 @@ class _Search:
                 useless_here = useless.match(words) or STOPS.match(words) or told and ODDLY.match(words)
                 if useless_here or known and known.match(words):
                     continue
+                if alone and beside_ours.CONSTANT.match(words):
+                    continue  # of a right term, which then makes up for one that is wrong
                 if alone and (name := FOR_A_NAME.match(words)) and name[1] in computed:
                     continue  # what that name holds is wrong, and another one is as large by chance
                 if likely() and all(self._passes(seed, likely=True) for seed in SEEDS):

@@ -194,7 +194,8 @@ def _of_other_sums(share, others) -> tuple[str, str]:
     counts = np.linalg.lstsq(parts, np.ones(len(spent)), rcond=None)[0]  # (2,) operations for N, and for L·C·T
     if not np.allclose(parts @ counts, 1, rtol=1e-6, atol=0):
         return "", BILL
-    cost = " + ".join(f"{count:.4g}·{what}" for count, what in zip(counts, ("N", "L·C·T")) if abs(count) > 1e-3)
+    least = 1e-3 * np.abs(counts).max()
+    cost = " + ".join(f"{count:.4g}·{what}" for count, what in zip(counts, ("N", "L·C·T")) if abs(count) > least)
     as_if = f"as if a token took {cost} operations, and not 6·N + 6·L·C·T"
     if np.allclose(counts, counts[0], rtol=1e-4):  # it can be anything that all operations are multiplied by
         other = f"or as if an hour had {3600 * share:.5g} seconds"
