@@ -1343,6 +1343,17 @@ def write_syncs_where_it_replaces(disk, name, data):
         disk.sync_folder()
 
 
+@wrong("write_whole", says="sweep.bin.tmp")
+def save_that_clears_every_temporary_file(disk, name, data):
+    tmp = name + ".tmp"
+    for left in [other for other in disk.files if other.endswith(".tmp")]:
+        disk.remove(left)  # of a save that was killed
+    disk.write(tmp, data)
+    disk.sync(tmp)
+    disk.rename(tmp, name)
+    disk.sync_folder()
+
+
 @wrong("accumulate_gradients", says="the gradient of the first micro-batch alone: those of all add up")
 def accumulate_returns_in_the_loop(model, batches, lr):
     total = sum(x.size for x, _ in batches)
