@@ -3,13 +3,14 @@
 Fresh memory is mostly zero, so an answer that leaves a part of such an array out would be right by chance.
 """
 
-import sys
 from contextlib import contextmanager
 from functools import wraps
 
 import numpy as np
 
-GARBAGE = 123456.0  # what np.empty's arrays hold; no result of an exercise is as large
+from llmc.course.compilation import paused_while_compiling
+
+GARBAGE = 123456.0  # what np.empty's arrays hold
 MAKERS = ("empty", "empty_like")
 
 
@@ -19,7 +20,7 @@ def garbage(dtype):
     if dtype.kind not in "fiu":
         return None
     largest = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).max
-    return dtype.type(min(GARBAGE, largest))
+    return dtype.type(min(GARBAGE, float(largest)))  # compared in float16, GARBAGE would be infinite
 
 
 def _marking(maker):
@@ -38,9 +39,12 @@ THEIRS = {name: getattr(np, name) for name in MAKERS}
 MARKING = {name: _marking(maker) for name, maker in THEIRS.items()}
 
 
-def _set(makers):
+def _set(makers=THEIRS):
+    """Give np these makers; return those that it had."""
+    were = {name: getattr(np, name) for name in MAKERS}
     for name, maker in makers.items():
         setattr(np, name, maker)
+    return were
 
 
 @contextmanager
@@ -51,30 +55,7 @@ def marked():
         return
     _set(MARKING)
     try:
-        with _not_while_compiling():
+        with paused_while_compiling(_set, _set):  # Numba knows NumPy's own functions alone
             yield
     finally:
-        _set(THEIRS)
-
-
-@contextmanager
-def _not_while_compiling():
-    """Numba knows NumPy's own functions alone."""
-    if "numba" not in sys.modules:
-        yield
-        return
-    from numba.core import event
-
-    class Pause(event.Listener):
-        def __init__(self):
-            self.makers = []  # one function that compiles may need another
-
-        def on_start(self, event):
-            self.makers.append({name: getattr(np, name) for name in MAKERS})
-            _set(THEIRS)
-
-        def on_end(self, event):
-            _set(self.makers.pop())
-
-    with event.install_listener("numba:compile", Pause()):
-        yield
+        _set()

@@ -1277,6 +1277,14 @@ def stochastic_in_the_upper_half(x, random):
     return np.where(np.isnan(x), 0x7FC0, bits >> 16).astype(np.uint16)
 
 
+@wrong("stochastic_bfloat16", says="equals NaN in place of infinity")
+def stochastic_that_takes_infinity_for_nan(x, random):
+    bits = x.view(np.uint32)
+    special = (bits & 0x7F800000) == 0x7F800000  # exponent all ones
+    rounded = ((bits + random) >> 16).astype(np.uint16)
+    return np.where(special, np.uint16(0x7FC0), rounded)
+
+
 @wrong("quantize_e4m3", says="Its codes end at 240, here and for other numbers")
 def eight_as_in_another_format(x):
     usual = float(np.abs(x).max()) / 240 or 1.0

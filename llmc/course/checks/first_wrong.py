@@ -43,6 +43,5 @@ def first_wrong(name, got) -> list[str]:
             *glossary(found.ours),
         ]
     where = f"in {found.theirs}{f', or in {before}' * bool(found.before)}"
-    right = "" if found.before else "what goes into it is right, and "
     ours = f"with the numbers that our solution has there, those of {found.ours}, your function is right"
-    return [f"{name} goes wrong {where}: {right}{ours}.", *glossary(found.ours)]
+    return [f"{name} goes wrong {where}: {ours}.", *glossary(found.ours)]

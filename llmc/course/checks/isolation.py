@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from llmc.course.checks.explain import WrongAnswer
+from llmc.course.compilation import paused_while_compiling
 
 PACKAGE = Path(__file__).parents[2]  # …/llmc; not resolved, because code objects name their files as imported
 COURSE = PACKAGE / "course"
 # this module itself; tests, which define answers of their own; arrays that an answer kept from `find_races`; what a
-# mutant calls: it was refused for that, whatever its mistake; what looks how long an answer takes; np.empty, marked
+# mutant calls: it was refused for that, whatever its mistake; what looks how long an answer takes; np.empty, marked;
+# what waits while Numba compiles
 MUTANTS = ("mutants/stoppable.py", "mutants/one_by_one.py", "mutants/outdated.py")
-INSIDE = ("races/watched.py", "checks/endless.py", "uncleared.py", *MUTANTS)
+INSIDE = ("races/watched.py", "checks/endless.py", "uncleared.py", "compilation.py", *MUTANTS)
 OPEN = (__file__, *map(str, (PACKAGE / "tests", *(COURSE / file for file in INSIDE))))
 
 
@@ -41,7 +43,7 @@ def without_llmc(given=()):
     previous = sys.getprofile()
     sys.setprofile(watch)
     try:
-        with _not_while_compiling():
+        with paused_while_compiling(_unwatched, sys.setprofile):
             yield
     finally:
         sys.setprofile(previous)
@@ -56,24 +58,8 @@ def _within(frame, codes) -> bool:
     return False
 
 
-@contextmanager
-def _not_while_compiling():
+def _unwatched():
     """Watch nothing while Numba compiles: its hundred thousands of calls would take several times as long."""
-    if "numba" not in sys.modules:
-        yield
-        return
-    from numba.core import event
-
-    class Pause(event.Listener):
-        def __init__(self):
-            self.watches = []  # one function that compiles may need another
-
-        def on_start(self, event):
-            self.watches.append(sys.getprofile())
-            sys.setprofile(None)
-
-        def on_end(self, event):
-            sys.setprofile(self.watches.pop())
-
-    with event.install_listener("numba:compile", Pause()):
-        yield
+    watch = sys.getprofile()
+    sys.setprofile(None)
+    return watch

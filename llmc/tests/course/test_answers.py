@@ -98,6 +98,7 @@ NEVER_SAID = {  # {(lesson, kept answer): words that would be false of it}
     ("03_matmul", "forward_that_makes_three_axes_of_every_x"): "reshape it back",
     ("13_reductions", "tree_sum_of_eight_warps"): "`return`",
     ("18_number_formats", "quantize_by_errors_in_units_of_the_scale"): "Its codes end at",
+    ("18_number_formats", "stochastic_that_takes_infinity_for_nan"): "gives the right patterns with",
     ("23_sample_gpt2", "top_p_with_a_mask_of_the_ranking"): "; or ",
 }
 

@@ -143,7 +143,8 @@ def mistakes(gradients, dout, out, stats, q, k, v) -> dict:
     tables = _tables(raw, s, L, past) | _turned_round(dv, exponents, d) | _hidden_as_0(dv, p, L, d)
     with np.errstate(all="ignore"):
         multiplied = np.exp(exponents) * past  # (T, T)   inf · 0 is NaN
-    tables |= {} if np.isfinite(multiplied).all() else {MULTIPLIED: multiplied}
+    if not np.isfinite(multiplied).all():
+        tables[MULTIPLIED] = multiplied
     for text, table in (tables | _masked_in_blocks(p)).items():
         for name, array in zip(wrong, _from(table, table * (dp - D), dout, q, k)):
             wrong[name][text] = (array, ONE_NUMBER)

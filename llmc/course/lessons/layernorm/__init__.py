@@ -1,7 +1,6 @@
 """Lesson 01: what its checks compare with (rows.py, mistakes.py), its experiment (networks.py) and its drawings."""
 
 from llmc.course.lessons.layernorm.mistakes import (
-    ACCUMULATE,
     EPSILON,
     FAR,
     FORMULA,
@@ -19,7 +18,6 @@ from llmc.course.lessons.layernorm.mistakes import (
 from llmc.course.lessons.layernorm.rows import EPS, backward, forward
 
 __all__ = [
-    "ACCUMULATE",
     "EPS",
     "EPSILON",
     "FAR",

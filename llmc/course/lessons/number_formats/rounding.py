@@ -180,8 +180,9 @@ def stochastic_groups(rng):
     up_or_not = np.array([0xFFFF, 0xFFFF, 0x7FFF, 0xDCBB, 1, 0, 1, 0xFFFF], np.uint16)
     large = floats([0x7F7F, 0xFF7F, 0x7F7F, 0xFF7F, 0x7F7E, 0x7F7F, 0xFF7F], [0xFFFF, 1, 0x8000, 0xFFFF, 0xFFFF, 0, 9])
     at_the_end = np.array([1, 0xFFFF, 0x8000, 0, 0xFFFF, 0xFFFF, 0xFFF6], np.uint16)
-    special = floats([0x7F80, 0xFF80, 0, 0x8000, 0x7F80, 0x7FFF, 0xFFFF, 0xFFC0], [0, 0, 0, 0, 1, 0xFFFF, 0xFFFF, 0])
-    extreme = np.where(np.arange(8) % 2, 0xFFFF, 0xFFFE).astype(np.uint16)
+    upper = [0x7F80, 0xFF80, 0, 0x8000, 0x7F80, 0x7FFF, 0xFFFF, 0xFFC0, 0x7FFF, 0xFFFF]
+    special = floats(upper, [0, 0, 0, 0, 1, 0xFFFF, 0xFFFF, 0, 0xFFFE, 0x8000])
+    extreme = np.where(np.arange(len(upper)) % 2, 0xFFFF, 0xFFFE).astype(np.uint16)
     return [
         ("positive and negative, with any random bits", x, bits(5, 9), STOCHASTIC),
         ("bf16 holds them exactly", exact, np.maximum(bits(15), 0xFFF0), STOCHASTIC),

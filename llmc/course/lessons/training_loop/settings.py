@@ -69,7 +69,7 @@ def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
     why = why or _of_the_warmup(losses, chosen) or _of_other_runs(loss, given, chosen, train)
     rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
     reached += ", and the loss rose far above where it began" * rose
-    raise WrongAnswer(f"{reached}. The goal is {given_loss - GOAL:.3f} or less: {why}.", explained=True)
+    raise WrongAnswer(f"{reached}. The goal is below {given_loss - GOAL:.3f}: {why}.", explained=True)
 
 
 def _valued(names, settings) -> str:

@@ -1,0 +1,69 @@
+"""np.empty's arrays show while an answer runs, Numba's own are left alone, and np is as it was afterwards."""
+
+import numpy as np
+import pytest
+from numba import njit
+
+from llmc.course import check, compare
+from llmc.course.checks.explain import WrongAnswer
+from llmc.course.learner import journal
+from llmc.course.uncleared import GARBAGE, garbage, marked
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int32, np.int8, np.uint16])
+def test_every_number_is_the_same_one(dtype):
+    with marked():
+        arrays = np.empty((2, 3), dtype), np.empty_like(np.ones(4, dtype))
+    assert np.isfinite(garbage(dtype))
+    assert all((array == garbage(dtype)).all() and array.dtype == dtype for array in arrays)
+
+
+def test_arrays_without_numbers_are_made_all_the_same():
+    with marked():
+        assert np.empty(2, bool).shape == np.empty(2, object).shape == np.empty(2, "U3").shape == (2,)
+
+
+def test_np_is_as_it_was_whatever_happens():
+    makers = np.empty, np.empty_like
+    with pytest.raises(ZeroDivisionError), marked(), marked():
+        1 / 0  # noqa: B018
+    assert (np.empty, np.empty_like) == makers
+
+
+def test_numba_compiles_inside_and_arrays_show_again_afterwards():
+    @njit
+    def ones(n):
+        array = np.empty(n)
+        array[:] = 1
+        return array
+
+    with marked():
+        assert (ones(3) == 1).all()
+        assert (np.empty(3) == GARBAGE).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (
+            lambda x: _half_of(x),
+            "part of out was never written: 4 of 8 entries, the first at [4]; np.empty clears nothing",
+        ),
+        (lambda x: np.add(out := np.empty_like(x), x, out=out), "out was added to an array of np.empty"),
+    ],
+)
+def test_what_is_left_of_it_is_named(function, says):
+    was = journal.recording(False)
+    try:
+        with pytest.raises(WrongAnswer) as caught, check("matmul_forward") as c:
+            x = c.random(8)
+            compare("out", c.call(function, x), x)
+    finally:
+        journal.recording(was)
+    assert says in str(caught.value)
+
+
+def _half_of(x):
+    out = np.empty_like(x)
+    out[:4] = x[:4]
+    return out
