@@ -1355,12 +1355,6 @@ def vec4_with_a_tail_counted_back_from_n(code):
     return replaced(code, TAIL, f"    }}\n    if (i == 0)\n        {back}")
 
 
-@wrong("residual_vec4", says="Nothing writes out[6].")
-def vec4_with_a_thread_for_each_number_of_the_tail(code):
-    one = "out[n / 4 * 4 + i / 4] = x1[n / 4 * 4 + i / 4] + x2[n / 4 * 4 + i / 4];"
-    return replaced(code, TAIL, f"    }}\n    if (i / 4 < n % 4)\n        {one}")
-
-
 @wrong("swap_axes", says="the reference with x[i / (T * C)] in place of x[i]")
 def axes_read_at_what_is_left_of_i(code):
     return replaced(

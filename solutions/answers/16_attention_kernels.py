@@ -457,6 +457,11 @@ def dq_divides_by_the_logarithm(code):
     return replaced(code, "* scale - stats[row])", "* scale) / stats[row]")
 
 
+@wrong("attention_dq", says="dq has NaN or infinite entries.\nThe same launch is right with stats divided by")
+def dq_of_a_quotient_of_two_exponentials(code):
+    return replaced(code, "* scale - stats[row])", "* scale) / expf(stats[row])")
+
+
 @wrong("attention_dq", says="as many turns, and with the same `i` if it puts together what they have for one")
 def dq_of_keys_shared_by_the_lanes(code):
     return replaced(code, "for (int i = 0; i <= t; i++)", "for (int i = lane; i <= t; i += 32)")
@@ -564,6 +569,11 @@ def dkdv_with_a_mask(code):
         "float p = expf(warp_sum(query * key) * scale - stats[t]);",
         "float s = warp_sum(query * key) * scale, p = t < i ? 0.0f : expf(s - stats[t]);",
     )
+
+
+@wrong("attention_dkdv", says="has NaN or infinite entries.\nThe same launch is right with stats divided by")
+def dkdv_of_a_quotient_of_two_exponentials(code):
+    return replaced(code, "* scale - stats[t])", "* scale) / expf(stats[t])")
 
 
 @wrong("attention_dkdv", says="the sum over all queries: key i is seen by the queries i to T - 1")

@@ -21,6 +21,7 @@ from llmc.course.checks.evidence import is_explaining
 from llmc.course.checks.explain import WrongAnswer, arrays_in, source_line
 from llmc.course.checks.isolation import PACKAGE
 from llmc.course.checks.largest import largest_arrays
+from llmc.course.checks.nothing import why_nothing
 from llmc.course.checks.text import never_read
 from llmc.course.checks.unreached import single_turns
 from llmc.course.checks.whole_arrays import instead, without_advice
@@ -54,6 +55,7 @@ def explain_error(check, cell, error, traceback) -> str:
         inside = frame.f_code is not cell.f_code
         lines = _learners_line(check, error, frame, line) if inside else _check_line(check, error, frame, line)
         lines += _ignored(check._evidence) if isinstance(error, AssertionError) else []
+    lines += why_nothing(check._evidence.function, lines[0])
     lines += single_turns(check._evidence.function)
     lines += largest_arrays(check._evidence.function, check._evidence.replays, lines[0])
     if check.calls:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from llmc.course.kernel_checks.given import behind, called_in, moved_before, own_lines
 from llmc.course.kernel_checks.left import idle_leave, left_early, too_few_each
-from llmc.course.kernel_checks.source import literal_block, literal_warps
+from llmc.course.kernel_checks.source import literal_block, literal_warps, parameters
 from llmc.course.kernel_checks.unwritten import skipped
 from llmc.course.kernel_checks.writers import seen_of_writers
 from llmc.cuda.emulator.compiling.source import global_names
@@ -267,7 +267,7 @@ def look(where, kind) -> list[str]:
 
 def with_comparison(message, launches, numbers=False) -> str:
     """The message; after its first line, how the last launch, which failed, differs from those that were right."""
-    sentence = comparison(launches, numbers)
+    sentence = comparison(launches, numbers) or larger(launches)
     return with_sentences(message, [sentence] if sentence else [])
 
 
@@ -321,6 +321,23 @@ def comparison(launches, numbers=False) -> str | None:
         asked if number else ": blockDim does not occur in the kernel." if "blockDim" not in mask(last.code) else "."
     )
     return f"{'. '.join(lines)}{asked}" if lines else None
+
+
+def larger(launches) -> str | None:
+    """A sentence if one size of the last launch, which failed, is beyond all those that were right; or None."""
+    *before, last = launches or [None]
+    same = [a for a in before if (a.code, a.kernel) == (last.code, last.kernel)]
+    if len({a.arguments for a in same}) < 2:
+        return None
+    given = zip(parameters(last.code, last.kernel), zip(*(a.arguments for a in same)), last.arguments)
+    grown = [
+        (name, max(map(int, sizes)), size)
+        for name, sizes, size in given
+        if all(each.isdecimal() for each in (*sizes, size)) and int(size) > max(map(int, sizes))
+    ]
+    if len(grown) != 1:
+        return None
+    return "Right with {0} up to {1}; this launch is the first with {0} = {2}.".format(*grown[0])
 
 
 def _a(number) -> str:

@@ -16,6 +16,9 @@ def changed(function):
     for place in places(function):
         for rank, new in _further(place.node):
             yield rank, f"with {quoted(new)} in place of {quoted(place.node)}{place.around}", ((place, new),)
+        if isinstance(place.owner, ast.Assign) and place.field == "value":
+            for new in _extreme(place.owner.targets, place.node, function):
+                yield 0, f"with {quoted(new)} in place of {quoted(place.node)}{place.around}", ((place, new),)
 
 
 def _further(node):
@@ -34,3 +37,18 @@ def _further(node):
         if isinstance(value, int | float) and LARGE <= value < 1e30:
             yield 0, ast.parse("-np.inf", mode="eval").body
             yield 1, ast.parse("-1e30", mode="eval").body
+
+
+def _extreme(targets, node, function):
+    """inf for the number with which the least so far begins, `if b < least`; -inf for the largest so far."""
+    value = getattr(getattr(node, "operand", node), "value", None)
+    if type(value) not in (int, float) or len(targets) != 1 or not isinstance(targets[0], ast.Name):
+        return
+    for each in ast.walk(function):
+        if not isinstance(each, ast.Compare) or len(each.ops) != 1:
+            continue
+        sides = [getattr(side, "id", None) == targets[0].id for side in (each.left, each.comparators[0])]
+        if any(sides) and isinstance(each.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            least = isinstance(each.ops[0], ast.Lt | ast.LtE) == sides[1]  # b < least, least > b
+            yield ast.parse("np.inf" if least else "-np.inf", mode="eval").body
+            return

@@ -14,6 +14,7 @@ GELUS = (
 )
 LARGER = {"max", "min", "maximum", "minimum"}  # of two numbers
 OF_TEXT = {"re", "regex", "codecs", "string"}  # modules
+IN_PLACE = {"append", "clear", "extend", "fill", "insert", "reverse", "shuffle", "sort", "update"}  # and return None
 TUPLES = {"nonzero", "where"}  # of indices, one array for each axis
 
 OTHER_FUNCTION = {
@@ -71,6 +72,9 @@ def call(place):
     elif name == "where" and len(node.args) == 3:
         for chosen in node.args[1:]:
             yield 1, f"with {quoted(chosen)} in place of {quoted(node)}", chosen
+    elif name in IN_PLACE and (changed := next(iter(node.args), None) if name == "shuffle" else inner) is not None:
+        both = ast.Subscript(ast.Tuple([node, changed], ast.Load()), ast.Constant(1), ast.Load())
+        yield 0, f"with {quoted(node)} on a line in front and {quoted(changed)} here: {name} returns None", both
     elif inner is not None and not isinstance(inner, ast.Starred):
         if name == "reshape":
             yield 3, f'with order="F", where the first axis runs fastest, in {quoted(node)}', _in_columns(node)

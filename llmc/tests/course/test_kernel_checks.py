@@ -204,6 +204,17 @@ def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
     assert told == "wrong\nbecause" if says is None else says in told
 
 
+def test_a_size_beyond_all_that_were_right_is_told():
+    def sized(n, block=256):
+        given = f"({n},) float32", f"({n},) float32", "0.5", str(n)
+        return Launch(SCALE, "scale", (4, 1, 1), (block, 1, 1), given)
+
+    right = [sized(127, 32), sized(5, 64)]
+    told = with_comparison("wrong", [*right, sized(1000)])
+    assert told == "wrong\nRight with n up to 127; this launch is the first with n = 1000."
+    assert with_comparison("wrong", [*right, sized(6)]) == with_comparison("wrong", [sized(5, 32), sized(9)]) == "wrong"
+
+
 def test_launches_on_other_numbers_tell_something_of_indices_alone():
     others = [launch(inputs=1), launch(block=96, inputs=2)]
     assert "Right with blocks of 256 threads, wrong with 96" in with_comparison("wrong", others)

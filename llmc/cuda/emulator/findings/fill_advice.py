@@ -94,12 +94,23 @@ def _beginning(found) -> str:
 
 
 def _only_where(found) -> str:
-    """A sentence if all lines that give the array its first numbers stand in conditions; else ""."""
+    """A sentence if all lines that give the array its first numbers stand in conditions, which kept a thread away."""
     (name, writes), text = _stores(found), statements(found.raw.code)
+    if _all_write_alike(found):
+        return ""
     told = [condition_around(text, line, found.line) for line in writes]
     if not told or not all(told):
         return ""
     return f" Line {writes[0]} writes {name} only where `{told[0]}`."
+
+
+def _all_write_alike(found) -> bool:
+    """Does each thread of the block write to shared memory equally often, so that no condition keeps one away?"""
+    writes = _writes(found)
+    if writes is None:
+        return False
+    _, often = np.unique(writes["thread"], return_counts=True)
+    return len(often) == prod(found.raw.block) and len(set(often.tolist())) == 1
 
 
 def _stores(found) -> tuple[str, list[int]]:
