@@ -127,7 +127,7 @@ def no_table_when_long(c, function, T=4000, hs=4, seconds=0.3):
     peak, resident = peak_bytes(run), resident_peak(run) or 0
     takes = f"at T = {T} your code holds {max(peak, resident) / 1e6:.0f} MB at once"
     assert peak < table / 4 and resident < table / 2, (
-        f"right, but {takes}, and a table of T × T takes {table / 1e6:.0f} MB"
+        f"right, but {takes}: a table of T × T takes {table / 1e6:.0f} MB in float32, {T * T / 1e6:.0f} MB in bool"
     )
 
 

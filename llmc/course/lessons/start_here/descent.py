@@ -72,8 +72,9 @@ def explain_run(run):
         )
     if not peak < KNOWING_NOTHING:
         grown = f" The largest weight was 1 and is {run.largest:.3g} now." if run.largest > 10 else ""
+        ended = "but by luck" if end < ASKED else f"and the goal is below {ASKED}"
         return (
-            f"the loss ended at {end:.4f}, but by luck: after {after} it was {peak:.3g}, worse than knowing nothing "
+            f"the loss ended at {end:.4f}, {ended}: after {after} it was {peak:.3g}, worse than knowing nothing "
             f"(log 4 = {KNOWING_NOTHING:.2f}).{grown} The steps jump over the valley{_grown(run)}"
         )
     if not end < ASKED:
