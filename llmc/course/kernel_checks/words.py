@@ -267,7 +267,7 @@ def look(where, kind) -> list[str]:
 
 def with_comparison(message, launches, numbers=False) -> str:
     """The message; after its first line, how the last launch, which failed, differs from those that were right."""
-    sentence = comparison(launches, numbers) or larger(launches)
+    sentence = comparison(launches, numbers) or (None if numbers else larger(launches))
     return with_sentences(message, [sentence] if sentence else [])
 
 

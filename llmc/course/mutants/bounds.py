@@ -32,11 +32,20 @@ def _further(node):
         k = min(1, len(node.args) - 1)  # its end
         further = ast.BinOp(node.args[k], ast.Add(), ast.Constant(1))
         yield 0, with_fields(node, args=[*node.args[:k], further, *node.args[k + 1 :]])
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):  # 1e4 * hidden, which is subtracted
+        for side in ("left", "right"):
+            if _is_large(getattr(node, side)):
+                yield 0, with_fields(node, **{side: ast.Constant(1e30)})
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = getattr(node.operand, "value", None)
-        if isinstance(value, int | float) and LARGE <= value < 1e30:
+        if _is_large(node.operand):
             yield 0, ast.parse("-np.inf", mode="eval").body
             yield 1, ast.parse("-1e30", mode="eval").body
+
+
+def _is_large(node) -> bool:
+    """Is it a number that is meant to be larger than all others, and is not?"""
+    value = getattr(node, "value", None)
+    return isinstance(value, int | float) and LARGE <= value < 1e30
 
 
 def _extreme(targets, node, function):

@@ -2,6 +2,7 @@
 
 import ast
 
+from llmc.course.mutants.bounds import LARGE
 from llmc.course.mutants.places import quoted, with_fields
 
 
@@ -15,7 +16,8 @@ def constant(place):
         for other in dict.fromkeys((value + 1, value - 1)):
             yield 2, f"with {other} in place of {value}{place.around}", ast.Constant(other)
     elif isinstance(value, float):
-        for other in dict.fromkeys((2 * value, value / 2, value * 10, 0.0, 1.0)):
+        near = (2 * value, value / 2, value * 10) if value < LARGE else ()  # of a mask's 1e4, more would do here alone
+        for other in dict.fromkeys((*near, 0.0, 1.0)):
             if other != value:
                 yield 2, f"with {other:g} in place of {value:g}{place.around}", ast.Constant(other)
 

@@ -1,5 +1,6 @@
 """Encoding a word: the lowest rank first, what known mistakes give instead, and what the check says about them."""
 
+import math
 from contextlib import contextmanager
 from itertools import permutations
 
@@ -14,8 +15,8 @@ WITHOUT_0 = "the id 0 is left out: it is an id like any other"
 
 
 @contextmanager
-def keys_told():
-    """Around calls of encode_word: a KeyError says what kind of key it was, if it is one that `ranks` never has."""
+def keys_told(cases):
+    """Around calls of encode_word with these cases: a KeyError says how its key, which is not in `ranks`, was made."""
     try:
         yield
     except KeyError as error:
@@ -26,6 +27,11 @@ def keys_told():
             error.add_note("    this key is a str: the keys of ranks are bytes, because half a character is no text")
         elif key == b"\xef\xbf\xbd":
             error.add_note("    this key is U+FFFD, which decoding puts where bytes are not UTF-8")
+        elif key is not None and key in [_without_looking_again(*case) for case in cases]:
+            error.add_note(
+                "    such a part is made if the pair on the left of a merge keeps the rank that it had: "
+                "its right part is another one now"
+            )
         elif isinstance(key, bytes) and key in (two := {chr(b).encode(): b for b in range(128, 256)}):
             error.add_note(f"    {key!r} is character {two[key]} in UTF-8, two bytes")
         raise
@@ -72,6 +78,17 @@ def _at_the_left_part(word, ranks):
         first, token = parts.index(parts[i]), parts[i] + parts[i + 1]
         parts[first : first + 2] = [token]
     return [ranks[part] for part in parts]
+
+
+def _without_looking_again(word, ranks):
+    """A part that is no token, made because the pair on a merge's left keeps the rank that it had; None if none is."""
+    parts = _bytes(word)
+    found = [ranks.get(a + b, math.inf) for a, b in zip(parts, parts[1:])]  # of each pair
+    while found and min(found) < math.inf:
+        i = found.index(min(found))
+        parts[i : i + 2] = [b"".join(parts[i : i + 2])]
+        found[i : i + 2] = [ranks.get(b"".join(parts[i : i + 2]), math.inf)] if i + 1 < len(parts) else []
+    return next((part for part in parts if part not in ranks), None)
 
 
 def _in_place_of(*gone):
@@ -165,6 +182,10 @@ def encode_mistakes() -> dict:
         "you compared the ranks of the right parts: the rank of the token that the pair makes, ranks[a + b], decides": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i + 1]], i))
         ),
+        "you compared the ranks of both parts, the left one first: the rank of the token that they make, ranks[a + b], "
+        "decides": lambda word, ranks: _encode(
+            word, ranks, lambda rank, i, parts: (ranks[parts[i]], ranks[parts[i + 1]], i)
+        ),
         "you added up the ranks of the two parts: the rank of the token that they make, ranks[a + b], decides": (
             lambda word, ranks: _encode(word, ranks, lambda rank, i, parts: (ranks[parts[i]] + ranks[parts[i + 1]], i))
         ),
@@ -173,6 +194,11 @@ def encode_mistakes() -> dict:
         ),
         "you took the tokens in the order in which the dictionary holds them: the lowest rank comes first": (
             lambda word, ranks: _one_by_one(word, ranks, ranks)
+        ),
+        "you took the token that stands first in the dictionary: the lowest rank comes first": (
+            lambda word, ranks: _encode(
+                word, ranks, lambda rank, i, parts: ([*ranks].index(parts[i] + parts[i + 1]), i)
+            )
         ),
         "you took the longest token that fits, from the left: merge pairs, the lowest rank first": _longest_first,
         "you took the longest token that fits, from the right: merge pairs, the lowest rank first": _longest_last,
