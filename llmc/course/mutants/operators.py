@@ -48,7 +48,7 @@ def operation(place):
         yield 1, f"with {quoted(right)} transposed in {quoted(node)}", with_fields(node, right=_transposed(right))
         yield 2, f"with {quoted(right)} before {quoted(left)}", with_fields(node, left=right, right=left)
         yield 3, f"with * in place of @ in {quoted(node)}", with_fields(node, op=ast.Mult())
-    if type(node.op) in OTHER_OPERATOR:
+    if type(node.op) in OTHER_OPERATOR and ast.unparse(left) != ast.unparse(right):  # x / x is 1, and x - x is 0
         other = OTHER_OPERATOR[type(node.op)]
         yield (
             1,

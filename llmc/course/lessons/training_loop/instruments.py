@@ -111,10 +111,11 @@ def wrong_start(got, values, window):
     )
 
 
-def wrong_far_from_0(z) -> str:
-    """What is wrong with the z-scores (6,) of five equal values far from 0 and a larger one behind them."""
+def wrong_far_from_0(z, after_others) -> str:
+    """What is wrong with the z-scores (6,) of windows far from 0, of equal values but for the last; after others?"""
     lost = "a mean square minus a squared mean has no right digits there: cancellation, the trap of lesson 01"
-    return f"far from 0, z is {z}, and the last of them should be 2, the others 0; {lost}"
+    far = "far from 0, and from the values before them" if after_others else "far from 0"
+    return f"{far}, z is {z}, and the last of them should be 2, the others 0; {lost}"
 
 
 def taken_for_flat(got, values, window) -> str | None:
