@@ -15,6 +15,7 @@ from llmc.course.mutants.elsewhere import dtype_of
 from llmc.course.mutants.replay import Replay, arrays_in
 
 END, STEP = 10, 1 / 64  # the grid is exact in any precision
+FAR = (15.0, 40.0, 100.0)  # outside of it
 WINDOWS, CLOSE = (-2, 0.5), 4096  # where, one unit long, and in how many points a table is looked for
 FINE = 256  # points between two of the grid, where right turns to wrong
 FLAT = 4  # points that share a value, on average, where a table has no more values
@@ -62,7 +63,10 @@ def said_of_curve(function, solution, replay, k, bounds=(0.0, 0.0)) -> list[str]
 
     function, solution: the learner's and ours. replay: the call. bounds: the check's, (rtol, atol).
     """
-    found = [_curve(function, solution, replay, k, argument, _grid()) for argument in _inputs(replay, function)]
+    found = [
+        _curve(function, solution, replay, k, (at, name), _grid(replay.arguments[at]))
+        for at, name in _inputs(replay, function)
+    ]
     for curve in sorted(filter(None, found), key=lambda curve: curve.straight):
         curve.bounds = bounds
         if curve.wrong.any():
@@ -103,9 +107,11 @@ def _ends(curve) -> str | None:
     if not len(changes) or curve.straight:
         return None
     first, last = int(changes[0]), int(changes[-1]) + 1  # between them it has other values
+    if len(np.unique(curve.got[first:last])) < RUNS:  # a step or two are no table
+        return None
     below, above = first >= FLAT, len(curve.x) - last > FLAT
     most = max(error[: first + 1].max() * below, error[last:].max() * above)
-    if most <= 2 * error[first + 1 : last].max(initial=0.0):
+    if not _goes_on(curve, below, above) or most <= 2 * error[first + 1 : last].max(initial=0.0):
         return None
     where = [f"below {curve.x[first]:.3g} it stays at {curve.got[0]:.3g}"] * below
     where += [f"above {curve.x[last]:.3g} it stays at {curve.got[-1]:.3g}"] * above
@@ -116,13 +122,22 @@ def _stays(curve) -> str | None:
     """A sentence if it is one number above, or below, wherever it is right."""
     right = curve.x[~curve.wrong]
     for part in (curve.x > right.max(initial=-np.inf), curve.x < right.min(initial=np.inf)):
-        if FLAT < part.sum() < len(part) and np.ptp(curve.got[part]) == 0 and np.ptp(curve.right[part]) > 0:
+        flat = FLAT < part.sum() < len(part) and np.ptp(curve.got[part]) == 0 and np.ptp(curve.right[part]) > 0
+        if flat and _goes_on(curve, part[0], part[-1]):
             return f"There it stays at {curve.got[part][0]:.4g}: {ENDS}."
     return None
 
 
-def _grid():
-    return np.arange(-END, END + STEP, STEP)  # (n,)
+def _goes_on(curve, below, above) -> bool:
+    """Does it stay at its first value, or at its last, far outside of the grid, too?"""
+    sides = [(-1, curve.got[0])] * bool(below) + [(1, curve.got[-1])] * bool(above)
+    return all((next(iter(curve.ask(side * np.array(FAR)))) == value).all() for side, value in sides)
+
+
+def _grid(given):
+    """x (n,), without the negative ones if the call has none."""
+    x = np.arange(-END, END + STEP, STEP)  # (n,)
+    return x[x > 0] if (given > 0).all() else x
 
 
 def _inputs(replay, function):

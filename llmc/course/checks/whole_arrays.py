@@ -86,7 +86,7 @@ def _there(node, variables, asks) -> str | None:
     if not isinstance(array, np.ndarray) or array.dtype == bool:
         return None
     size = "== 0` whether it is empty" if asks == "is None" else "> 0` whether it holds any number"
-    there = f"`{node.id} {asks}` asks whether there is one, `{node.id}.size {size}"
+    there = f"`{node.id} {asks}` asks whether there is one, `len({node.id}) {size}"
     return f"An array as a whole is neither true nor false: {there}."
 
 

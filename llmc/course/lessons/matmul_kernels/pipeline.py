@@ -80,8 +80,11 @@ def demand(code, kernel, grid, block, arguments, slices):
         half = sum(hidden) - 2 * whole
         also = f" Of {half} others, only one of the two copies that a thread makes does: `wait_but<n>` waits for all "
         also += "batches but the last n, and a slice may be more than one."
+        waited = (
+            " `wait_but<0>` waits for all that has been asked for: for the next slice, too, if it was before the wait."
+        )
         raise Wasteful(
             f"right, but only {whole} of {slices} slices come in the background of a multiplication; the goal is all "
-            f"but the first.{also if half else ''}\n"
+            f"but the first.{also if half else waited}\n"
             f"→ Where to look: {BACKGROUND}."
         )

@@ -363,10 +363,25 @@ def star(rng, n) -> list:
     return [first, *(Layer(name, ("root",), (name,), size, us) for name, size, us in leaves)]
 
 
+def lingering(rng) -> tuple:
+    """(net, limit): it fits if two cheap tensors are given up, and "early" is dropped as soon as nobody needs it.
+
+    Who keeps it until its own backward pass has it beside both of them, when they are made again.
+    """
+    size = {name: int(rng.integers(200, 400)) for name in ("early", "a", "b", "c")}
+    net = [Layer("root", (), (), 1, 9.0), Layer("early", ("root",), (), size["early"], 90.0)]
+    net += [Layer("a", ("root",), (), size["a"], 1.0), Layer("b", ("a",), (), size["b"], 1.0)]
+    net += [Layer("c", ("b",), ("b",), size["c"], 90.0), Layer("last", ("early", "c"), ("early", "c"), 1, 9.0)]
+    return net, play(net, schedule_for(net, {"root", "early", "c", "last"})).peak
+
+
 def awkward_limits(rng, n) -> list:
-    """(net, limit) of n nets that a schedule can meet: the first keeps everything, the second gives up everything."""
+    """(net, limit) of n nets that can meet it: the first keeps all, the second nothing, the third lets go early."""
     found = []
     for k in range(n):
+        if k == 2:
+            found.append(lingering(rng))
+            continue
         net = star(rng, 4) if k == 1 else odd_net(rng, int(rng.integers(2, 14)))
         everything, least = play(net, keep_all(net)).peak, play(net, schedule_for(net, set())).peak
         share = (1.0, 0.0)[k] if k < 2 else rng.uniform(0.1, 0.9)

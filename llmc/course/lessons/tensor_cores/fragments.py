@@ -134,14 +134,15 @@ def mistakes(a, b) -> dict:
     narrow = "with k = lane % 4 in place of lane % 4 * 2 in {}: each register holds two numbers".format
     known[narrow("a and b")] = _product(see_a(WRONG_A[narrow("a")]), see_b(WRONG_B[narrow("b")]))
     both = see_a(_by_eights(a_layout)), see_b(_by_eights(b_layout))
-    known["with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4"] = _product(*both)
     known["with column lane % 4 * 2 and k = lane / 4 in b: they are exchanged"] = _product(at, _turned_b(b64))
     right = in_tiles(a64 @ b64.T, 16, 8)
-    lane, register = LANES[..., 0], np.arange(4)[None, :]
+    by_eights = _product(*both)  # (M, N)
+    known["with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4"] = by_eights
     for words, layout in WRONG_D.items():
-        moved = np.empty_like(right)
-        moved[(..., *layout(lane, register))] = right[(..., *d_layout(lane, register))]
-        known[words] = whole(moved)
+        known[words] = _written_at(layout, right)
+    known["with row lane % 8 and pair lane / 8 in a, b and d: it is lane / 4 and lane % 4"] = _written_at(
+        lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register), in_tiles(by_eights, 16, 8)
+    )
     for words, wrong in _of_other_places(a, b).items():
         if not any(np.array_equal(wrong, each) for each in (*known.values(), a64 @ b64.T)):  # of a small matrix
             known[words] = wrong
@@ -153,6 +154,14 @@ def mistakes(a, b) -> dict:
         known[f"with the first 16 k{which} again and again"] = first @ second.T
     known["of the last 16 k alone"] = a64[:, -16:] @ b64[:, -16:].T
     return {f"the product {words}": (array.astype(np.float32), HOLDS) for words, array in known.items()}
+
+
+def _written_at(layout, tiles):
+    """(M, N) if lanes write the sums of the tiles (M/16, N/8, 16, 8) to the places of this layout."""
+    lane, register = LANES[..., 0], np.arange(4)[None, :]  # (32, 1), (1, 4)
+    moved = np.empty_like(tiles)
+    moved[(..., *layout(lane, register))] = tiles[(..., *d_layout(lane, register))]
+    return whole(moved)
 
 
 def _of_other_places(a, b) -> dict:
