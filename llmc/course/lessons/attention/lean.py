@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from llmc.course.checks.contrast import outcome
 from llmc.course.checks.evidence import is_explaining, last_call, learners_function
 from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.checks.holding import said_of_names  # noqa: F401, for the check
@@ -144,6 +145,28 @@ def _reads_key_0(query) -> bool:
         lost[:, 0, -(qkv.shape[-1] // 3) :] = np.nan
         return bool(np.isnan(function(lost, *others)[:, query]).any())
     return True
+
+
+def of_all_keys(function) -> str:
+    """Words if out is not finite only where keys that a query does not see have far larger scores; or ""."""
+    T, first = 40, 20
+    qkv = np.ones((1, T, 12), np.float32)  # one head of 4 channels
+    qkv[..., :8] = 0
+    qkv[..., 0] = 2  # the queries: a score is what the key has in its channel 0
+    high, late = qkv.copy(), qkv.copy()
+    high[..., 4], late[:, first:, 4] = 500, 500
+
+    def finite(each):
+        out = outcome(function, each, 1)
+        return isinstance(out, np.ndarray) and out.shape == (1, T, 4) and bool(np.isfinite(out[:, :first]).all())
+
+    if not is_explaining() or not finite(high) or finite(late):
+        return ""
+    return (
+        f". If all scores are 500 it is finite; if they are 0 for the keys 0 to {first - 1} and 500 for later ones, it is "
+        f"not, even for the queries 0 to {first - 1}: what is subtracted from a query's scores must be the largest of "
+        "those that it sees"
+    )
 
 
 def mistakes(out, qkv, NH) -> dict:
