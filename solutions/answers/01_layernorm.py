@@ -1233,6 +1233,17 @@ def backward_of_a_variance_without_its_mean(dout, x, w, mean, rstd):
     return dx, dw, db
 
 
+@wrong("layernorm_backward", says="which is not quite C, because of eps.\n→ Where")
+def backward_over_the_length_of_norm(dout, x, w, mean, rstd):
+    norm = (x - mean[..., None]) * rstd[..., None]
+    dw, db = (dout * norm).sum(axis=(0, 1)), dout.sum(axis=(0, 1))
+    dnorm = dout * w
+    flat = dnorm - dnorm.mean(axis=-1, keepdims=True)  # without its part along (1, ..., 1)
+    along = (flat * norm).sum(axis=-1, keepdims=True) / (norm * norm).sum(axis=-1, keepdims=True)
+    dx = (flat - along * norm) * rstd[..., None]  # without its part along norm
+    return dx, dw, db
+
+
 @wrong("fast_layernorm_forward", says="rstd equals the reference with x² in place of (x - mean)²")
 def fast_with_plain_squares(out, mean, rstd, x, w, b, eps=1e-5):
     B, T, C = x.shape

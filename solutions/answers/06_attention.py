@@ -1243,6 +1243,20 @@ def forward_takes_0_for_the_future(qkv, NH):
     return _merge(p @ v), p
 
 
+@wrong("attention_forward", says="`1e+30 * (1 - see)` in place of `10000.0 * (1 - see)`")
+def forward_with_a_finite_mask_subtracted(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    see = np.tril(np.ones((T, T), qkv.dtype))
+    scores = q @ k.swapaxes(-1, -2) / hs**0.5
+    scores = scores * see - 1e4 * (1 - see)
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    p = e / e.sum(axis=-1, keepdims=True)
+    return (p @ v).transpose(0, 2, 1, 3).reshape(B, T, C), p
+
+
 @wrong("attention_backward", says="with sums over the heads, too: every head has a sum of its own")
 def backward_with_one_sum_for_all_heads(dout, qkv, probabilities, NH):
     B, T, C = dout.shape
@@ -1526,3 +1540,24 @@ def lean_overwrites_the_blocks_before(qkv, NH):
             e = np.exp(s - s.max(-1, keepdims=True))
             out[:, :, rows] = e @ v[:, :, cols] / e.sum(-1, keepdims=True)
     return out.transpose(0, 2, 1, 3).reshape(B, T, C)
+
+
+@wrong("lean_attention_forward", says="must be the largest of those that it sees")
+def lean_with_the_largest_score_of_all_keys(qkv, NH):
+    B, T, C3 = qkv.shape
+    C = C3 // 3
+    hs = C // NH
+    q, k, v = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)
+    out = np.empty((B, T, NH, hs), np.float32)
+    n = 32
+    lower = np.tri(n, dtype=np.float32)
+    for a in range(0, T, n):
+        z = min(a + n, T)
+        p = np.einsum("bhid,bhjd->bhij", q[:, :, a:z], k[:, :, :z], optimize=True)
+        p *= hs**-0.5
+        p -= p.max(axis=-1, keepdims=True)
+        np.exp(p, out=p)
+        p[..., a:z] *= lower[: z - a, : z - a]  # what lies in the future counts nothing
+        p /= p.sum(axis=-1, keepdims=True)
+        out[:, a:z] = (p @ v[:, :, :z]).transpose(0, 2, 1, 3)
+    return out.reshape(B, T, C)

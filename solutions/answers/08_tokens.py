@@ -1850,6 +1850,18 @@ def error_that_is_returned(ids):
     return header.tobytes() + ids.astype("<u2").tobytes()
 
 
+@wrong("token_file", says="`len(ids) == 0` whether it is empty")
+def file_of_ids_that_are_asked_for_their_truth(ids):
+    if not ids:
+        raise ValueError("a token file needs at least one id")
+    for i in ids:
+        if i < 0 or i > 65535:
+            raise ValueError(f"id {i} does not fit")
+    header = np.zeros(256, "<i4")
+    header[:3] = [20240520, 1, len(ids)]
+    return header.tobytes() + np.array(ids).astype("<u2").tobytes()
+
+
 @wrong("fast_train_bpe", says="The smallest: 1 merge of")
 def fast_with_short_words_counted_once(words, counts, num_merges):
     words = [list(word) for word in words]
@@ -2149,6 +2161,57 @@ def encoded_from_characters(word, ranks):
         _, i = min(found)
         parts[i : i + 2] = [parts[i] + parts[i + 1]]
     return [ranks[part] for part in parts]
+
+
+@wrong("encode_word", says="you took the token that stands first in the dictionary: the lowest rank comes first")
+def encode_by_the_order_of_the_dictionary(word, ranks):
+    parts = [bytes([b]) for b in word]
+    merges = [token for token in ranks if len(token) > 1]
+    again = True
+    while again:
+        again = False
+        for token in merges:
+            for i in range(len(parts) - 1):
+                if parts[i] + parts[i + 1] == token:
+                    parts[i : i + 2] = [token]
+                    again = True
+                    break
+            if again:
+                break
+    return [ranks[p] for p in parts]
+
+
+@wrong("encode_word", says="such a part is made if the pair on the left of a merge keeps the rank that it had")
+def encode_with_ranks_kept_on_the_left(word, ranks):
+    parts = [bytes([b]) for b in word]
+    none = float("inf")
+
+    def rank_at(i):
+        return ranks.get(parts[i] + parts[i + 1], none) if i + 1 < len(parts) else none
+
+    # the rank of every pair, kept up to date instead of looked up in every round
+    pairs = [rank_at(i) for i in range(len(parts))]
+    while pairs and min(pairs) < none:
+        i = pairs.index(min(pairs))
+        parts[i] += parts.pop(i + 1)
+        del pairs[i + 1]
+        pairs[i] = rank_at(i)
+    return [ranks[p] for p in parts]
+
+
+@wrong("encode_word", says="you compared the ranks of both parts, the left one first")
+def encode_by_the_ranks_of_both_parts(word, ranks):
+    parts = [bytes([b]) for b in word]
+
+    def candidates():
+        for i, (a, b) in enumerate(zip(parts[:-1], parts[1:])):
+            if a + b in ranks:
+                yield (ranks[a], ranks[b]), i
+
+    while (choice := min(candidates(), default=None)) is not None:
+        i = choice[1]
+        parts = parts[:i] + [parts[i] + parts[i + 1]] + parts[i + 2 :]
+    return list(map(ranks.__getitem__, parts))
 
 
 @wrong("decode", says="`data[problem.end:].decode('utf-8', errors='replace')` in place of")

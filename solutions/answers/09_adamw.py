@@ -1439,6 +1439,28 @@ def lr_constant_without_warmup(step, max_lr, warmup, total, final_fraction, kind
     return min_lr + (max_lr - min_lr) * (0.5 + 0.5 * math.cos(math.pi * progress))
 
 
+@wrong(
+    "scheduled_lr",
+    says="final_fraction=0.1) equals the larger of the curve and final_fraction",
+)
+def lr_of_a_line_that_is_cut_off(step, max_lr, warmup, total, final_fraction, kind):
+    min_lr = final_fraction * max_lr
+    if step < warmup:
+        return max_lr * (step + 1) / warmup
+    start = 0.8 * total if kind == "wsd" else warmup
+    if total > start:
+        x = max(0.0, min(1.0, (step - start) / (total - start)))
+    else:
+        x = 1.0
+    if kind == "linear":
+        return max(max_lr * (1 - x), min_lr)
+    if kind == "cosine":
+        return min_lr + (max_lr - min_lr) * (1 + math.cos(math.pi * x)) / 2
+    if kind == "wsd":
+        return min_lr + (max_lr - min_lr) * (1 - math.sqrt(x))
+    return max_lr
+
+
 @wrong("clip_by_global_norm", says="the root of the sum of squares and 1e-6")
 def clip_with_the_small_number_in_the_root(grads, max_norm):
     total = 1e-6

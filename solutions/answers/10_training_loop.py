@@ -1398,3 +1398,20 @@ def z_of_values_taken_for_equal(values, window):
         else:
             out[i] = (w[-1] - w.mean()) / w.std()
     return out
+
+
+@wrong("z_scores", says="far from 0, and from the values before them, z is")
+def z_from_running_sums_of_what_lies_above_the_first(values, window):
+    n = len(values)
+    z = np.full(n, np.nan)
+    if n < window:
+        return z
+    shifted = values - values[0]  # against cancellation
+    s1 = np.concatenate([[0.0], np.cumsum(shifted)])
+    s2 = np.concatenate([[0.0], np.cumsum(shifted**2)])
+    mean = (s1[window:] - s1[:-window]) / window
+    var = np.maximum((s2[window:] - s2[:-window]) / window - mean**2, 0.0)
+    spread = np.sqrt(var)
+    safe = np.where(spread > 0, spread, 1.0)
+    z[window - 1 :] = np.where(spread > 0, (shifted[window - 1 :] - mean) / safe, 0.0)
+    return z

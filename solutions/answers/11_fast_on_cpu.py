@@ -1420,6 +1420,18 @@ def roofline_of_a_copy_in_no_time(flops, nbytes, seconds, peak, bandwidth):
     return attainable, shortest, shortest / seconds
 
 
+@wrong(
+    "roofline",
+    says="in `np.where(intensity < ridge, bandwidth, peak)`.\nAlong axis",
+)
+def roofline_flat_below_the_ridge(flops, nbytes, seconds, peak, bandwidth):
+    ridge = peak / bandwidth
+    intensity = flops / nbytes
+    attainable = np.where(intensity < ridge, bandwidth, peak)
+    shortest = np.maximum(flops / peak, nbytes / bandwidth)
+    return attainable, shortest, shortest / seconds
+
+
 @wrong("attention_backward_lean", says="the reference with 1/hs, which is the scale 1/√hs twice")
 def lean_without_the_root_in_ds(dout, out, stats, q, k, v):
     T, hs = q.shape

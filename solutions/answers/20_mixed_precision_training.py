@@ -1405,6 +1405,91 @@ def schedule_that_gives_up_the_fastest(net, limit):
     return schedule_for(kept)
 
 
+@wrong("recompute_schedule", says="are there, and nobody reads them any more")
+def schedule_that_keeps_tensors_until_their_own_turn(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def plan(kept):
+        schedule, memory = [], set()
+
+        def make(name):
+            if name in memory:
+                return
+            for read in layers[name].reads:
+                make(read)
+            schedule.append(("make", name))
+            memory.add(name)
+
+        def drop(name):
+            schedule.append(("drop", name))
+            memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            for t in sorted(memory - kept):
+                if not any(t in later.reads for later in net[k + 1 :]):
+                    drop(t)
+        for k in reversed(range(len(net))):
+            for t in net[k].needs:
+                make(t)
+            schedule.append(("backward", net[k].name))
+            if net[k].name in memory:
+                drop(net[k].name)  # its backward is done
+        return schedule
+
+    kept = set(layers)
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        schedule = plan(kept)
+        if play(net, schedule)[0] <= limit:
+            return schedule
+        kept.remove(layer.name)
+    return plan(kept)
+
+
+@wrong("recompute_schedule", says="is not in memory, item")
+def schedule_that_makes_what_was_dropped_without_its_reads(net, limit):
+    layers = {layer.name: layer for layer in net}
+
+    def plan(kept):
+        schedule, memory = [], set()
+
+        def make(name):
+            if name in memory:
+                return
+            for read in layers[name].reads:
+                if read not in memory:
+                    schedule.append(("make", read))
+                    memory.add(read)
+            schedule.append(("make", name))
+            memory.add(name)
+
+        def drop(name):
+            schedule.append(("drop", name))
+            memory.remove(name)
+
+        for k, layer in enumerate(net):
+            make(layer.name)
+            for t in sorted(memory - kept):
+                if not any(t in later.reads for later in net[k + 1 :]):
+                    drop(t)
+        for k in reversed(range(len(net))):
+            for t in net[k].needs:
+                make(t)
+            schedule.append(("backward", net[k].name))
+            for t in sorted(memory):
+                if not any(t in before.needs for before in net[:k]):
+                    drop(t)
+        return schedule
+
+    kept = set(layers)
+    for layer in sorted(net, key=lambda layer: layer.us / layer.size):
+        schedule = plan(kept)
+        if play(net, schedule)[0] <= limit:
+            return schedule
+        kept.remove(layer.name)
+    return plan(kept)
+
+
 @wrong("adamw_bf16", says="the weight's upper 16 bits with the random bits added to them")
 def adamw_that_adds_behind_the_shift(code):
     return replaced(

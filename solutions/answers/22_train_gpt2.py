@@ -752,3 +752,9 @@ def budget_with_a_warmup_in_steps():
 @wrong("best_budget", says="With length 32 and all else as it is there are")
 def budget_in_long_rows():
     return {"layers": 1, "channels": 32, "length": 128, "batch_size": 4, "learning_rate": 6e-3}
+
+
+@wrong("best_budget", says="`update` changes `settings` itself and returns None")
+def budget_that_returns_what_update_does():
+    settings = {"layers": 1, "channels": 16, "length": 16, "batch_size": 8}
+    return settings.update(learning_rate=1e-2)

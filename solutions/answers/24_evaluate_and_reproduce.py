@@ -1032,6 +1032,21 @@ def law_about_a_plain_mean(sizes, losses, errors, exponents):
     return min(results)[1:]
 
 
+@wrong("fit_law", says="with `np.inf` in place of `1.0`")
+def law_that_begins_with_too_small_a_least(sizes, losses, errors, exponents):
+    answer = None
+    least = 1.0
+    for a in exponents:
+        powers = (sizes / sizes[0]) ** -a
+        M = np.vstack([1 / errors, powers / errors]).T
+        E, A = np.linalg.lstsq(M, losses / errors, rcond=None)[0]
+        badness = np.sum(((E + A * powers - losses) / errors) ** 2)
+        if badness < least:
+            least = badness
+            answer = (E, A * sizes[0] ** a, a)
+    return answer
+
+
 @wrong("bootstrap_interval", says="two of the draws, 5% from either end: leave out 2.5%")
 def interval_of_two_draws_of_the_middle_90(losses, draws, statistic):
     values = sorted(statistic(np.take_along_axis(losses, d, axis=1).mean(axis=1)) for d in draws)

@@ -163,9 +163,9 @@ def of_all_keys(function) -> str:
     if not is_explaining() or not finite(high) or finite(late):
         return ""
     return (
-        f". If all scores are 500 it is finite; if they are 0 for the keys 0 to {first - 1} and 500 for later ones, it is "
-        f"not, even for the queries 0 to {first - 1}: what is subtracted from a query's scores must be the largest of "
-        "those that it sees"
+        f". If all scores are 500 it is finite; if they are 0 for the keys 0 to {first - 1} and 500 for later ones, it "
+        f"is not, even for the queries 0 to {first - 1}: what is subtracted from a query's scores must be the largest "
+        "of those that it sees"
     )
 
 
