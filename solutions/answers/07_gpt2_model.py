@@ -793,7 +793,7 @@ def faster_with_six_of_them():
     return {f.__name__: f for f in mine} | {name: given_layers[name] for name in kept}
 
 
-@wrong("faster_layers", says="the goal is at least 1.2 times as fast. In GELU, `x**3` takes longer")
+@wrong("faster_layers", says="these are all functions that you had before: none can be faster")
 def faster_changes_nothing():
     return dict(given_layers)
 

@@ -12,6 +12,8 @@ def constant(place):
         yield 2, f"with {not value} in place of {value}{place.around}", ast.Constant(not value)
     elif isinstance(value, int) and is_axis(place):
         yield from axes(place, value, (0, 1, 2))
+    elif isinstance(value, int) and _is_pattern(value, owner):
+        return
     elif isinstance(value, int) and not isinstance(owner, ast.UnaryOp):
         for other in dict.fromkeys((value + 1, value - 1)):
             yield 2, f"with {other} in place of {value}{place.around}", ast.Constant(other)
@@ -20,6 +22,11 @@ def constant(place):
         for other in dict.fromkeys((*near, 0.0, 1.0)):
             if other != value:
                 yield 2, f"with {other:g} in place of {value:g}{place.around}", ast.Constant(other)
+
+
+def _is_pattern(value, owner) -> bool:
+    """Is it one large number that something is or is not equal to? With the next one, that would only never be so."""
+    return isinstance(owner, ast.Compare) and isinstance(owner.ops[0], ast.Eq | ast.NotEq) and value >= LARGE
 
 
 def is_axis(place) -> bool:

@@ -105,7 +105,7 @@ static void count_shared(Counted& c, const Group& g) {
     for (int from = 0; from < WARP; from += together) least += (g.lanes >> from & ((1ull << together) - 1)) != 0;
     c.passes += passes;
     c.ideal += least;
-    c.worst = std::max<int64_t>(c.worst, passes - least + 1);
+    c.worst = std::max<int64_t>(c.worst, passes);
 }
 
 void measure_warp(int warp) {
