@@ -294,7 +294,9 @@ def kept(name, got, expected, start) -> str | None:
         again = grown or remembered(check.function, check.replays, got)
         if not again and _right_when_new(check, got, expected + start):
             first = "would be right if this were the first call of your function"
-            return f"{name} {first}: it keeps something from one call to the next, in a default argument, say"
+            return (
+                f"{name} {first}: it keeps something from one call to the next, in a global or a default argument, say"
+            )
     return again and f"{name} {again}"
 
 

@@ -28,7 +28,7 @@ class LeftRunning:
         if any(_sample(array).tobytes() != sample.tobytes() for array, sample in zip(arrays, returned)):
             raise WrongAnswer(
                 "your function returned while threads that it had started were still writing: wait for each of them,"
-                " with join()."
+                " with join(), or for a future with result()."
             )
 
 

@@ -218,7 +218,7 @@ class _Search:
             return None  # a matter of chance, or of what was there before: no change is to be believed
         if self._passes(SEEDS[0], anew=True) and not self._passes(SEEDS[0]):  # or it only took too long before
             changed = default_of(self.cell.f_globals[self.check.name], self._defined(self.end))
-            kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a default argument, say"
+            kept = f"{KEEPS}{changed}" if changed else f"{KEEPS}, in a global or a default argument, say"
             return f"Defined anew before each of its calls, your function passes this whole check: {kept}"
         wrong = self._wrong_call()
         words = wrong and self._change(lambda: self._right_in(*wrong), alone, known, told)
