@@ -54,7 +54,7 @@ def forward_forgets_b(x, w, b):
     return x @ w.T
 
 
-@wrong("matmul_forward", says="neither true nor false: `b is not None` asks whether there is one, `b.size > 0`")
+@wrong("matmul_forward", says="neither true nor false: `b is not None` asks whether there is one, `len(b) > 0`")
 def forward_asks_if_b(x, w, b):
     out = x @ w.T
     if b:
@@ -418,7 +418,7 @@ def accumulate_forgets_none(dx, dw, db, dout, x, w):
 
 @wrong(
     "matmul_backward_accumulate",
-    says="neither true nor false: `dx is not None` asks whether there is one, `dx.size > 0`",
+    says="neither true nor false: `dx is not None` asks whether there is one, `len(dx) > 0`",
 )
 def accumulate_asks_if_dx(dx, dw, db, dout, x, w):
     gx, gw, gb = _gradients(dout, x, w)

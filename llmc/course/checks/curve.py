@@ -63,10 +63,7 @@ def said_of_curve(function, solution, replay, k, bounds=(0.0, 0.0)) -> list[str]
 
     function, solution: the learner's and ours. replay: the call. bounds: the check's, (rtol, atol).
     """
-    found = [
-        _curve(function, solution, replay, k, (at, name), _grid(replay.arguments[at]))
-        for at, name in _inputs(replay, function)
-    ]
+    found = [_curve(function, solution, replay, k, argument, _grid()) for argument in _inputs(replay, function)]
     for curve in sorted(filter(None, found), key=lambda curve: curve.straight):
         curve.bounds = bounds
         if curve.wrong.any():
@@ -134,10 +131,8 @@ def _goes_on(curve, below, above) -> bool:
     return all((next(iter(curve.ask(side * np.array(FAR)))) == value).all() for side, value in sides)
 
 
-def _grid(given):
-    """x (n,), without the negative ones if the call has none."""
-    x = np.arange(-END, END + STEP, STEP)  # (n,)
-    return x[x > 0] if (given > 0).all() else x
+def _grid():
+    return np.arange(-END, END + STEP, STEP)  # (n,)
 
 
 def _inputs(replay, function):
