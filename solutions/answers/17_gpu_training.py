@@ -107,7 +107,7 @@ def classifier_reads_the_target_too_late(code):
     )
 
 
-@wrong("classifier_kernel", says="Put `__syncwarp();` behind line 21 and in front of line 31: your kernel passes")
+@wrong("classifier_kernel", says="Put `__syncwarp();` right in front of line 31: your kernel passes")
 def classifier_without_a_barrier(code):
     return replaced(code, "    __syncwarp();  // all lanes have read the target's logit\n", "")
 

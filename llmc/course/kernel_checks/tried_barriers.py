@@ -213,6 +213,6 @@ def _before_the_write(code, problem, barrier, trial) -> str:
             continue
         _, (start, _) = parts
         if trial.accepts(f"{code[:start]}{barrier} {code[start:]}"):
-            place = f"behind line {line} and in front of line {line_at(code, start)}"
+            place = f"right in front of line {line_at(code, start)}"
             return f"Put `{barrier}` {place}: {PASSES[:1].lower()}{PASSES[1:]} it."
     return ""
