@@ -1047,6 +1047,20 @@ def law_that_begins_with_too_small_a_least(sizes, losses, errors, exponents):
     return answer
 
 
+@wrong("fit_law", says="a column of ones that was not divided by the errors")
+def law_of_ones_that_are_not_divided(sizes, losses, errors, exponents):
+    results = []
+    for a in exponents:
+        x = (sizes / sizes[0]) ** -a / errors
+        y = losses / errors
+        columns = np.column_stack([np.ones(len(x)), x])
+        E, A = np.linalg.lstsq(columns, y, rcond=None)[0]
+        badness = np.square(columns @ np.array([E, A]) - y).sum()
+        results.append((badness, E, A * sizes[0] ** a, a))
+    _, E, A, a = min(results)
+    return E, A, a
+
+
 @wrong("bootstrap_interval", says="two of the draws, 5% from either end: leave out 2.5%")
 def interval_of_two_draws_of_the_middle_90(losses, draws, statistic):
     values = sorted(statistic(np.take_along_axis(losses, d, axis=1).mean(axis=1)) for d in draws)
