@@ -128,7 +128,9 @@ def _stays(curve) -> str | None:
 def _goes_on(curve, below, above) -> bool:
     """Does it stay at its first value, or at its last, far outside of the grid, too?"""
     sides = [(-1, curve.got[0])] * bool(below) + [(1, curve.got[-1])] * bool(above)
-    return all((next(iter(curve.ask(side * np.array(FAR)))) == value).all() for side, value in sides)
+    with suppress(Exception):  # a table may have no such entry
+        return all((next(iter(curve.ask(side * np.array(FAR)))) == value).all() for side, value in sides)
+    return False
 
 
 def _grid():
