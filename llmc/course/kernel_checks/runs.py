@@ -17,6 +17,7 @@ SECONDS = 10  # a launch of an exercise takes milliseconds; one that never ends 
 AGREE = (
     1e-3  # relative to the largest entry: emulator and GPU add in different orders, and exp differs in its last digits
 )
+CANCELLED = 16 * 2.0**-23  # of the largest float32 that a launch is given
 AGREE_IN_16_BITS = 2.0**-7  # relative: where those digits decide, a bfloat16 is rounded to the other neighbour
 
 
@@ -76,15 +77,21 @@ def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()
     return [_inner(after[id(a)], a) if id(a) in after else None for a in arguments]
 
 
-def agree(name, gpu, emulator):
-    """WrongAnswer if an array from the GPU differs from the emulator's where the latter is finite."""
-    tolerance = None
+def agree(name, gpu, emulator, read=()):
+    """WrongAnswer if an array from the GPU differs from the emulator's where the latter is finite.
+
+    read: the arrays that the launch only reads. What is left of numbers that cancel may differ by their rounding.
+    """
+    tolerance = absolute = None
     if not np.issubdtype(emulator.dtype, np.integer):
         finite = np.isfinite(emulator.astype(np.float64))
         tolerance = AGREE if emulator.itemsize > 2 else AGREE_IN_16_BITS
         gpu, emulator = gpu[finite], emulator[finite]
+        sizes = [np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in read if a.dtype == np.float32]
+        own = np.abs(emulator.astype(np.float64)).max(initial=0.0)
+        absolute = max(tolerance * own, CANCELLED * max(sizes, default=0.0))
     if emulator.size:
-        compare(f"{name} on the GPU, compared with the emulator's,", gpu, emulator, tolerance)
+        compare(f"{name} on the GPU, compared with the emulator's,", gpu, emulator, tolerance, absolute)
 
 
 def _banded(array):

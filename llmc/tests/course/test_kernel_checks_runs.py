@@ -76,6 +76,15 @@ def test_a_gpu_that_disagrees():
         kernel_runs.agree("out", np.array([1, 2, 4], np.int32), np.array([1, 2, 3], np.int32))
 
 
+def test_what_is_left_of_numbers_that_cancel_may_differ_by_their_rounding():
+    left, read = np.array([1e-7, -3e-7], np.float32), [np.array([2.0, -5.0, np.inf], np.float32), np.arange(3)]
+    kernel_runs.agree("out", -left, left, read)
+    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
+        kernel_runs.agree("out", left + np.float32(1e-4), left, read)
+    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
+        kernel_runs.agree("out", -left, left)
+
+
 # ------------------------------------------------------------------------------------------ shares and evidence
 
 
