@@ -72,7 +72,8 @@ def call(place):
     elif name == "where" and len(node.args) == 3:
         for chosen in node.args[1:]:
             yield 1, f"with {quoted(chosen)} in place of {quoted(node)}", chosen
-    elif name in IN_PLACE and (changed := next(iter(node.args), None) if name == "shuffle" else inner) is not None:
+    elif name in IN_PLACE and not isinstance(place.owner, ast.Expr) and inner is not None:  # what it returns is used
+        changed = node.args[0] if name == "shuffle" and node.args else inner
         both = ast.Subscript(ast.Tuple([node, changed], ast.Load()), ast.Constant(1), ast.Load())
         yield 0, f"with {quoted(node)} on a line in front and {quoted(changed)} here: {name} returns None", both
     elif inner is not None and not isinstance(inner, ast.Starred):
