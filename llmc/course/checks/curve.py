@@ -108,7 +108,7 @@ def _ends(curve) -> str | None:
         return None
     below, above = first >= FLAT, len(curve.x) - last > FLAT
     most = max(error[: first + 1].max() * below, error[last:].max() * above)
-    if not _goes_on(curve, below, above) or most <= 2 * error[first + 1 : last].max(initial=0.0):
+    if most <= 2 * error[first + 1 : last].max(initial=0.0) or not _goes_on(curve, below, above):
         return None
     where = [f"below {curve.x[first]:.3g} it stays at {curve.got[0]:.3g}"] * below
     where += [f"above {curve.x[last]:.3g} it stays at {curve.got[-1]:.3g}"] * above

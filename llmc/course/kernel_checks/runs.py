@@ -17,7 +17,9 @@ SECONDS = 10  # a launch of an exercise takes milliseconds; one that never ends 
 AGREE = (
     1e-3  # relative to the largest entry: emulator and GPU add in different orders, and exp differs in its last digits
 )
-CANCELLED = 16 * 2.0**-23  # of the largest float32 that a launch is given
+CANCELLED = (
+    16 * 2.0**-23
+)  # of the largest float32 that a launch reads: what is smaller everywhere may be rounding alone
 AGREE_IN_16_BITS = 2.0**-7  # relative: where those digits decide, a bfloat16 is rounded to the other neighbour
 
 
@@ -80,7 +82,8 @@ def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()
 def agree(name, gpu, emulator, read=()):
     """WrongAnswer if an array from the GPU differs from the emulator's where the latter is finite.
 
-    read: the arrays that the launch only reads. What is left of numbers that cancel may differ by their rounding.
+    read: the arrays that the launch only reads. Of an array that is no larger than their rounding, as where numbers
+    cancel, each may have its own.
     """
     tolerance = absolute = None
     if not np.issubdtype(emulator.dtype, np.integer):
@@ -88,8 +91,8 @@ def agree(name, gpu, emulator, read=()):
         tolerance = AGREE if emulator.itemsize > 2 else AGREE_IN_16_BITS
         gpu, emulator = gpu[finite], emulator[finite]
         sizes = [np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in read if a.dtype == np.float32]
-        own = np.abs(emulator.astype(np.float64)).max(initial=0.0)
-        absolute = max(tolerance * own, CANCELLED * max(sizes, default=0.0))
+        rounding = CANCELLED * max(sizes, default=0.0)
+        absolute = rounding if np.abs(emulator.astype(np.float64)).max(initial=0.0) <= rounding else None
     if emulator.size:
         compare(f"{name} on the GPU, compared with the emulator's,", gpu, emulator, tolerance, absolute)
 

@@ -83,6 +83,9 @@ def test_what_is_left_of_numbers_that_cancel_may_differ_by_their_rounding():
         kernel_runs.agree("out", left + np.float32(1e-4), left, read)
     with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
         kernel_runs.agree("out", -left, left)
+    larger = np.array([1e-7, 1e-3], np.float32)  # not rounding alone: as exact as ever
+    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
+        kernel_runs.agree("out", larger + np.float32(4e-6), larger, read)
 
 
 # ------------------------------------------------------------------------------------------ shares and evidence

@@ -151,12 +151,13 @@ def of_all_keys(function) -> str:
     """Words if out is not finite only where keys that a query does not see have far larger scores; or ""."""
     T, first = 40, 20
     qkv = np.ones((1, T, 12), np.float32)  # one head of 4 channels
-    qkv[..., :8] = 0
+    qkv[..., :8] = 0  # q and k; v is 1
     qkv[..., 0] = 2  # the queries: a score is what the key has in its channel 0
     high, late = qkv.copy(), qkv.copy()
-    high[..., 4], late[:, first:, 4] = 500, 500
+    high[..., 4], late[:, first:, 4] = 500, 500  # (1, T), (1, T - first)   of the keys
 
     def finite(each):
+        """Is out (1, T, 4) that, for the queries which see none of the later keys?"""
         out = outcome(function, each, 1)
         return isinstance(out, np.ndarray) and out.shape == (1, T, 4) and bool(np.isfinite(out[:, :first]).all())
 

@@ -112,8 +112,8 @@ def mistakes(sizes, losses, errors, exponents) -> dict:
         "the fit for the last exponent, which is not the best": tuple(table[-1, 1:]),
         "the fit for the first exponent, which is not the best": tuple(table[0, 1:]),
         "the fit with the largest error: take the least": tuple(worst),
-        "the fit with a column of ones that was not divided by the errors: divide it, too": _half_divided(
-            sizes, losses, errors, exponents, np.ones(sizes.size)
+        "the fit with a column of ones that was not divided by the errors: divide it, too": _undivided_ones(
+            sizes, losses, errors, exponents
         ),
         "the fit in which only the right sides were divided by the errors: divide the columns, too": _half(
             sizes, losses, errors, exponents
@@ -223,11 +223,11 @@ def _half(sizes, losses, errors, exponents):
     return fit(sizes, losses / errors, np.ones(sizes.size), exponents)[0]
 
 
-def _half_divided(sizes, losses, errors, exponents, ones):
-    """(E, A, a) of squares of ones · E + sizes^-a / errors · A - losses / errors, which lstsq makes least."""
+def _undivided_ones(sizes, losses, errors, exponents):
+    """(E, A, a) of the least squares of E + (A · sizes^-a - losses) / errors."""
     found = []
     for a in exponents:
-        columns = np.column_stack([ones, (sizes / sizes[0]) ** -a / errors])  # (n, 2)
+        columns = np.column_stack([np.ones(sizes.size), (sizes / sizes[0]) ** -a / errors])  # (n, 2)
         (E, A), *_ = np.linalg.lstsq(columns, losses / errors, rcond=None)
         found.append((((columns @ [E, A] - losses / errors) ** 2).sum(), E, A * sizes[0] ** a, a))
     return tuple(min(found)[1:])

@@ -102,6 +102,7 @@ WRONG_B = {
         lambda lane, register, half: (lane % 4 + half + register * 8, lane // 4)
     ),
 }
+D_BY_EIGHTS = "with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4"
 WRONG_D = {  # where a lane writes d[register]
     "with the middle two numbers of d exchanged: d[1] is right of d[0], d[2] eight rows below it": (
         lambda lane, register: d_layout(lane, np.array([0, 2, 1, 3])[register])
@@ -117,9 +118,7 @@ WRONG_D = {  # where a lane writes d[register]
     "with columns lane % 4 and 4 further on in d: d[0] and d[1] are at columns lane % 4 * 2 and one more": (
         lambda lane, register: (d_layout(lane, register)[0], lane % 4 + register % 2 * 4)
     ),
-    "with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4": (
-        lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register)
-    ),
+    D_BY_EIGHTS: (lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register)),
 }
 
 
@@ -141,7 +140,7 @@ def mistakes(a, b) -> dict:
     for words, layout in WRONG_D.items():
         known[words] = _written_at(layout, right)
     known["with row lane % 8 and pair lane / 8 in a, b and d: it is lane / 4 and lane % 4"] = _written_at(
-        lambda lane, register: d_layout(lane % 8 * 4 + lane // 8, register), in_tiles(by_eights, 16, 8)
+        WRONG_D[D_BY_EIGHTS], in_tiles(by_eights, 16, 8)
     )
     for words, wrong in _of_other_places(a, b).items():
         if not any(np.array_equal(wrong, each) for each in (*known.values(), a64 @ b64.T)):  # of a small matrix
