@@ -1,13 +1,13 @@
 """Answers to the exercises of lesson 02 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer names words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 02` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 02` runs those of this lesson.
 """
 
 import numba
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # ------------------------------------------------------------------------------------------- 1 encoder_forward
 

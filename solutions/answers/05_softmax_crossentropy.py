@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 05 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that the message of its check must contain. CI runs them all;
-`python -m llmc.course.authoring.answers 05` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 05` runs those of this lesson.
 """
 
 import math
@@ -9,7 +9,7 @@ import math
 import numba
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # ------------------------------------------------------------------------------------------------------ 1 softmax
 

@@ -1,14 +1,14 @@
 """Answers to the exercises of lesson 07 as learners might write them: right ones in other styles, and wrong ones.
 
 Each wrong answer comes with words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 07` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 07` runs those of this lesson.
 `encoder_backward` and `given_layers` are those of the exercise notebook.
 """
 
 # ruff: noqa: F821
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # ------------------------------------- layers as at the top of the exercise notebook, for the helpers here
 

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 08 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer names words that its check must say. CI runs all answers;
-`python -m llmc.course.authoring.answers 08` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 08` runs those of this lesson.
 """
 
 import codecs
@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # ------------------------------------------------------------------------------------------------------ 1 bpe_step
 

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 10 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer comes with words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 10` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 10` runs those of this lesson.
 `GIVEN` is that of the exercise notebook.
 """
 
@@ -10,7 +10,7 @@ import copy
 
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # --------------------------------------------------------------------------------------- 1 accumulate_gradients
 

@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 11 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 11` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 11` runs those of this lesson.
 """
 
 import math
@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import njit, prange
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 f32 = np.float32
 

@@ -1,13 +1,13 @@
 """Answers to the exercises of lesson 15 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 15` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 15` runs those of this lesson.
 Those of exercises 1 to 4 are CUDA C: a function gets the solution's source and returns another.
 """
 
 import re
 
-from llmc.course.authoring.answers import replaced, right, wrong
+from llmc.course.old.authoring.answers import replaced, right, wrong
 
 BARRIER = "        __syncthreads();\n"
 

@@ -1,11 +1,11 @@
 """Answers to the exercises of lesson 16 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 16` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 16` runs those of this lesson.
 All are CUDA C: a function gets the solution's source and returns another.
 """
 
-from llmc.course.authoring.answers import replaced, right, wrong
+from llmc.course.old.authoring.answers import replaced, right, wrong
 
 
 def holes(code, *texts):

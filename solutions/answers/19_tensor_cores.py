@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 19 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 19` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 19` runs those of this lesson.
 Those of exercises 1, 2, 3 and 5 are CUDA C: a function gets the solution's source and returns another.
 """
 
@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from llmc.course.authoring.answers import replaced, right, wrong
+from llmc.course.old.authoring.answers import replaced, right, wrong
 
 
 def holes(code, *texts):

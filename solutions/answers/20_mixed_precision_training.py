@@ -1,7 +1,7 @@
 """Answers to the exercises of lesson 20 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer carries words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 20` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 20` runs those of this lesson.
 Those of exercises 1 to 3 are CUDA C: a function gets the solution's source and returns another.
 """
 
@@ -9,8 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from llmc.course.authoring.answers import replaced, right, wrong
 from llmc.course.lessons.mixed_training.recompute import play
+from llmc.course.old.authoring.answers import replaced, right, wrong
 
 
 def holes(code, *texts):

@@ -1,14 +1,14 @@
 """Answers to the exercises of lesson 22 as learners write them: right ones that look different, and wrong ones.
 
 Each wrong answer comes with words that its check must say. CI runs them all;
-`python -m llmc.course.authoring.answers 22` runs those of this lesson.
+`python -m llmc.course.old.authoring.answers 22` runs those of this lesson.
 `columns` and `GIVEN` are those of the exercise notebook.
 """
 
 # ruff: noqa: F821
 import numpy as np
 
-from llmc.course.authoring.answers import right, wrong
+from llmc.course.old.authoring.answers import right, wrong
 
 # ------------------------------------------------------------------------------------------------------ 1 find_rate
 

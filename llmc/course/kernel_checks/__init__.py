@@ -1,1 +1,1 @@
-"""Checks of exercises whose answer is CUDA C: `kernel_check` runs it on the emulator and explains what it reports."""
+"""Checks of kernels in CUDA C: launched on the emulator, compared, and held to what they may move."""

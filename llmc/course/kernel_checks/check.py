@@ -1,7 +1,7 @@
 '''`with kernel_check("gelu_kernel") as c:` around a check cell whose answer is CUDA C.
 
-What such an exercise looks like: the answer cell assigns a string to the exercise's name. The string opens on the first
-line of the cell, so that "line 6" in a report is line 6 of the cell. In the solution, the markers are C comments:
+The answer cell assigns a string to the exercise's name. The string opens on the first line of the cell, so that
+"line 6" in a report is line 6 of the cell. In the solution, the markers are C comments:
 
     gelu_kernel = r"""
     extern "C" __global__ void gelu_kernel(float* out, const float* inp, int n)
@@ -16,80 +16,61 @@ line of the cell, so that "line 6" in a report is line 6 of the cell. In the sol
 The builder replaces what is between them with `// YOUR CODE HERE (about 2 lines)` and `#error not done yet`: the check
 of a fresh stub says "not done yet", and anywhere else the stub does not compile. A string may have several holes.
 
-The check's cell:
-
     with kernel_check("gelu_kernel") as c:
-        for n in SIZES:  # outside: 1, 31, 127, 129, 1000
-            x, expected = ...
-            for block in BLOCKS:  # inside: 256, 128, 96, 32, to catch a kernel that assumes its blockDim
-                out = c.output(n)  # (n,)   float32, to be written completely; its old contents must not be read
-                c.launch(gelu_kernel, ceil_div(n, block), block, (out, x, n))
-                compare("out", out, expected, known={"the reference without …": lambda: …}, look=lesson.EDGE)
-        c.demand(efficiency=0.9, bank_conflicts=0, barriers=2)  # of the last launch; each is optional
+        for n, threads in c.cases():  # around a warp, around a block
+            c.compare(gelu_kernel, ceil_div(n, threads), threads, (c.output(n), c.random(n), n))
+        c.demand(efficiency=0.9, bank_conflicts=0)  # of the last launch
 
 c.random(*shape)    an input, float32 unless you say dtype=…; a launch gets a copy, and a kernel must not write to it
-c.output(*shape)    an output: poisoned before each launch, and every element must be written. free=True: it is left
-                    open which block makes which part of it
+c.output(*shape)    an output: poisoned before each launch, and every element must be written
 c.buffer(*shape)    holds numbers that matter (for += or in place); part of it may stay unwritten
 c.launch(code, grid, block, args, kernel=None, shared_mem=0, options=())
                     runs on the emulator with all its diagnoses. If there is a GPU, it runs there as well, and both must
-                    agree. grid and block: int or tuple. args: as CuPy wants them (np.float32(eps), not eps).
-                    kernel: its name in the source, by default the exercise's. Returns the emulator's report, which
-                    a learner can look at afterwards as c.report
-c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits. At least: efficiency (needed
-                    over moved sectors, 0 to 1). At most: sectors, requests (by warps, to global memory: with float4
-                    there are a quarter as many), rewrites (of elements that another thread has written), busiest
-                    (elements of one array that one thread handles), shared_requests, shared_atomics, bank_conflicts
-                    (extra passes), barriers (per block)
-kernel_check(name, where={"race": 'lesson 13, section "…"', …})
-                    where to look for each kind of problem: its name in the emulator's findings/kinds.py, alone or with
-                    an array's ("never-written p"), "race in global memory", a key of demand, or "compile"
+                    agree. Returns the emulator's report, which a learner can look at afterwards as c.report
+c.compare(…)        the same, then compares what was written with the exercise's reference, a function of the arguments
+c.demand(…)         WrongAnswer "right, but …" unless the last launch kept these limits (`demands.py`)
 
-When a launch fails, the message names the kind of problem and its line, and says whether only some launches fail (with
-other blocks or grids, or the second time); then come the report's paragraph, where to look, and the launch. So wrong
-answers get words such as "out of bounds, line 4", "race in shared memory, lines 9 and 12", "Right with blocks of 256
-threads, wrong with 96". How answers are kept for tests of these checks: llmc/course/authoring/answers.py.
+The exercise's `look` says where to look for an output, or for a kind of problem: its name in the emulator's
+findings/kinds.py, alone, with an array's ("never-written p"), with a space ("race in global memory"), a key of demand,
+or "compile".
 '''
 
 import copy
-from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
 from llmc.course.checks.check import check, say
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, mending, modelled, ours, runs, tried_barriers, words, wrong_numbers
-from llmc.course.kernel_checks.in_c import in_c
-from llmc.course.kernel_checks.kept import Kept
+from llmc.course.kernel_checks import demands, report_text, runs
+from llmc.course.kernel_checks.device_variables import Kept
+from llmc.course.kernel_checks.launches import Launch, difference
+from llmc.course.kernel_checks.search import KernelSearch
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
-RACE, OUTSIDE = "race", "out-of-bounds"
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
 class kernel_check(check):
     """Context manager around a check cell whose answer is CUDA C; `name` is the exercise's name.
 
-    where: {kind of problem: where in the lesson to look}. capability: the compute capability that its instructions
-    need, 90 for Hopper's; an older GPU does not run it.
+    capability: the compute capability that its instructions need, 90 for Hopper's; an older GPU does not run it.
     """
 
-    def __init__(self, name, where=None, capability=0):
+    what = "kernel"
+
+    def __init__(self, name, capability=0):
         super().__init__(name)
-        self.where = where or {}
         self._capability = capability
-        self._evidence = modelled.KernelEvidence(name)
         self._report = None
         self._outputs = []  # arrays that a launch must write completely
-        self._free, self._open = [], set()  # outputs of which any block may make any part; their names in a launch
-        self._launches = []  # a words.Launch for each, the last one perhaps wrong
+        self._launches = []  # a Launch for each, the last one perhaps wrong
         self._kept = None  # of the first launch
+        self._last = None  # (code, kernel, (grid, block, arguments before it, outputs, shared_mem, options), arguments)
 
     @property
     def report(self):
@@ -101,47 +82,22 @@ class kernel_check(check):
         return self._report
 
     def _conclude(self, error, traceback):
-        if error is None or _is_wrong(error) and len(self._launches) > 1:  # the first one was right
-            error = self._only_once() or error
         if isinstance(error, Unfinished):
             say(NOT_DONE.format(self.name))
             return True
-        if isinstance(error, WrongAnswer):
-            error.message = in_c(error.message, self._launches[-1].code if self._launches else "")
-        if _is_wrong(error):
-            numbers = self._report is not None and not self._report.problems
-            error.message = words.with_comparison(error.message, self._launches, numbers)
-            if numbers:
-                about = wrong_numbers.Wrong(
-                    self.name, self._report, self._evidence, self._open, self._again, self._right, self._accepts
-                )
-                error.message = wrong_numbers.explained(error.message, about, self._mended)
         return super()._conclude(error, traceback)
 
-    def _mended(self, most=mending.ALL, bounds=False) -> str | None:
-        """A sentence about the change of the kernel, of a rank up to this, with which this check accepts it.
+    def _at_the_end(self):
+        told = self._kept.told() if self._kept else ""
+        return WrongAnswer(told, Kind.STATE) if told else None
 
-        bounds: changes of comparisons are tried first.
-        """
-        replay = self._evidence.replays[-1] if self._evidence.replays else None
-        if replay is None or not is_explaining():
-            return None
-        (grid, block, *given), last = replay.arguments, self._launches[-1]
-        with suppress(Exception):
-            right, wrong = self._right(), (grid, block, given, *self._how)
-            return right and mending.mended(last.code, last.kernel, wrong, right, self._accepts, most, bounds)
-        return None
-
-    def _right(self) -> list | None:
-        """The arguments of the last launch as our solution leaves them."""
-        with suppress(Exception):
-            grid, block, *given = self._evidence.replays[-1].arguments
-            model, kernel = self._evidence.solution(), self._launches[-1].kernel
-            return ours.after_launch(self.name, model, kernel, (grid, block), given, self._how)
-        return None
-
-    def _accepts(self, code) -> bool:
-        return mending.accepts(self._cell, type(self), self.name, code)
+    def _completed(self, found):
+        """With what distinguishes the launch that failed from those that were right."""
+        if self._launches and found.kind is not Kind.DEMAND:
+            told = difference(self._launches)
+            found.more = [*([told] if told else []), *found.more]
+            found.folded = [f"The launch was {self._launches[-1].text(self._names_of_arguments)}."]
+        return found
 
     def random(self, *shape, dtype=np.float32):
         """New awkward input (…, n), float32."""
@@ -151,14 +107,20 @@ class kernel_check(check):
         """New buffer whose contents matter, for a kernel that adds to it or works in place."""
         return super().buffer(*shape, dtype=dtype)
 
-    def output(self, *shape, dtype=np.float32, free=False):
-        """New buffer that a launch must write completely, and whose old contents it must not read.
-
-        free: the task leaves open which rows each of its parts is made from, so a message does not say it either.
-        """
+    def output(self, *shape, dtype=np.float32):
+        """New buffer that a launch must write completely, and whose old contents it must not read."""
         self._outputs.append(self.buffer(*shape, dtype=dtype))
-        self._free += self._outputs[-1:] * free
         return self._outputs[-1]
+
+    def compare(self, code, grid, block, args, **how):
+        """Launch the learner's kernel, and compare what it wrote with the exercise's reference, a function of args."""
+        given = copy.deepcopy(tuple(args))
+        report = self.launch(code, grid, block, args, **how)
+        named = dict(zip(self._names_of_arguments, args))
+        written = {name: named[name] for name in (*self.exercise.writes.split(), *self.exercise.adds.split())}
+        before = {name: given[[*named].index(name)] for name in written}
+        self._judge(None, dict(zip(named, given)), (given, {}), written, before, None)
+        return report
 
     def launch(self, code, grid, block, args, *, kernel=None, shared_mem=0, options=()):
         """Run a kernel on the emulator, and on the GPU if there is one; WrongAnswer says what went wrong.
@@ -172,112 +134,70 @@ class kernel_check(check):
         self._report = None  # there is nothing to draw until this launch has one
         one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
-        names = parameters(code, kernel)
-        self._open = {name for name, a in zip(names, args) if _among(a, self._free)}
+        self._names_of_arguments = names = parameters(code, kernel)
         described = tuple(describe(a) for a in args)
-        self._launches.append(words.Launch(code, kernel, grid, block, described, self._contents(args)))
-        self.calls.append((words.call_text(self._launches[-1], names), None))
-        how = dict(shared_mem=shared_mem, options=options)
+        self._launches.append(Launch(code, kernel, grid, block, described, self._contents(args)))
+        self.made += 1
         given = [self._given(a) for a in args]
         before = {id(a): a.copy() for a in given if isinstance(a, np.ndarray)}  # what the GPU starts from
         first = self._kept is None
         self._kept = Kept(code, kernel, options, given) if first else self._kept
         outputs = tuple(k for k, a in enumerate(args) if _among(a, self._outputs))
-        replay = self._replay(grid, block, given, outputs)
-        self._how = (outputs, shared_mem, options)
-        emulate = partial(runs.emulate, outputs=outputs, where=self.where, **how)
-        self._again = partial(emulate, code, kernel, grid, block)
-        self._report = self._again(given)
-        self._evidence.after(replay, None, (grid, block, *given), {})
-        if replay is not None:
-            replay.arrays = copy.deepcopy(given)  # a later launch may write the same ones
-            replay.report = self._report
+        how = {"outputs": outputs, "shared_mem": shared_mem, "options": options}
+        self._last = code, kernel, (grid, block, copy.deepcopy(given), *how.values()), args
+        again = partial(runs.emulate, code, kernel, grid, block, **how)
+        self._report = again(given, look=self.exercise.look_for("compile", exactly=True))
         if self.report.problems:
-            compared = words.comparison(self._launches)
-            by_the_block = compared is not None and compared.startswith(words.LITERAL)  # other changes fit by chance
-            slip = words.may_be_a_slip(self.report)
-            few = slip == RACE and not words.no_waiting_helps(self.report)
-            mend = self._mended(mending.SLIPS if few else mending.ALL, slip == OUTSIDE) if slip else None
-            other = partial(emulate, code, kernel)
-            cause = None if by_the_block or mend else self._evidence.cause(replay, self.report, other)
-
-            def launched(other):
-                arguments = copy.deepcopy([before.get(id(a), a) for a in given])
-                with suppress(WrongAnswer):
-                    return emulate(other, kernel, grid, block, arguments), arguments
-
-            def changed(other):
-                report, _ = launched(other) or (None, None)
-                return report
-
-            def order(problem):
-                trial = tried_barriers.Trial(launched, self._right, self._open, self._accepts)
-                with suppress(Exception):
-                    return tried_barriers.tried(self._report, problem, trial) if is_explaining() else ("", True)
-                return "", True
-
-            raise WrongAnswer(
-                words.problem_text(self.report, self.where, cause, compared is not None, changed, mend, order)
-            )
+            repair = self.search(None, None, None).repair() if self.explains else None
+            raise WrongAnswer(report_text.diagnosis_of(self.report, self.exercise, repair))
         if first:
-            self._kept.after(given, self._again)
+            self._kept.after(given, again)
         self._inspect_inputs(names, args, given)
         self._inspect_bands()
         if runs.on_gpu(self._capability):
             copies = [before.get(id(a), a) for a in given]  # an array that is passed twice stays one array
-            after = runs.run_on_gpu(code, kernel, grid, block, copies, **how)
+            after = runs.run_on_gpu(code, kernel, grid, block, copies, shared_mem=shared_mem, options=options)
             read = [a for a, left in zip(copies, given) if isinstance(a, np.ndarray) and np.array_equal(a, left)]
             for name, gpu, emulator in zip(names, after, given):
                 if gpu is not None:
                     runs.agree(name, gpu, emulator, read)
         return self.report
 
-    def as_ours(self, args):
-        """Let the arrays that the last launch wrote hold what our solution leaves; what was seen of it stays."""
-        replay = self._evidence.replays[-1] if self._evidence.replays else None
-        if replay is None or replay.report is not self._report:  # a launch that was too large to be kept
-            return
-        right = self._right()
-        replay.outputs = copy.deepcopy(replay.outputs)
-        for mine, its in zip(args, right or ()):
-            if _among(mine, [buffer.array for buffer in self._buffers]):
-                mine[...] = its
+    def search(self, array, got, right):
+        """What looks for edits of this launch; `array` is the output that is wrong, None where the launch failed."""
+        code, kernel, launch, args = self._last
+        at = next((k for k, a in enumerate(args) if a is array), None) if array is not None else None
+        if array is not None and at is None:
+            return None
+        return KernelSearch(self, code, kernel, launch, at, got, right)
 
     def relaunched(self, arguments) -> list | None:
         """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""
+        code, kernel, (grid, block, _, outputs, shared_mem, options), _ = self._last
         given = copy.deepcopy(arguments)
-        with suppress(WrongAnswer):
-            return None if self._again(given).problems else given
-        return None
-
-    def _replay(self, grid, block, given, outputs):
-        """The launch, to be made again by models; NaN in its outputs shows what a model never writes."""
-        empty = [np.full_like(a, np.nan) if k in outputs and a.dtype.kind == "f" else a for k, a in enumerate(given)]
-        return self._evidence.before(None, (grid, block, *empty), {})
+        try:
+            report = runs.emulate(
+                code, kernel, grid, block, given, outputs=outputs, shared_mem=shared_mem, options=options
+            )
+        except WrongAnswer:
+            return None
+        return None if report.problems else given
 
     def demand(self, **limits):
         """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""
-        if error := self._only_once():
+        if error := self._at_the_end():
             raise error
         for what, limit in limits.items():
-            message = demands.demand_text(self.report, what, limit, self.where, self._report_of_ours)
-            if message:
-                mend = self._mended(0, True)  # a bound, say, that sends some of the work another way
-                raise demands.Wasteful(words.with_sentences(message, [mend] if mend else []))
+            error = demands.wasteful(self.report, what, limit, self.exercise.look_for(what), self._report_of_ours)
+            if error:
+                raise error
 
     def _report_of_ours(self):
         """Of our solution in the last launch; None where nobody waits for what it shows."""
-        with suppress(Exception):
-            replay = self._evidence.replays[-1]
-            if is_explaining() and replay.report is self._report:
-                grid, block, *given = copy.deepcopy(replay.arguments)
-                return ours.launched(self.name, self._launches[-1].kernel, (grid, block), given, self._how)
-        return None
-
-    def _only_once(self):
-        """The error of a kernel whose second launch gives something else; None for others."""
-        told = self._kept.told() if self._kept else ""
-        return demands.Wasteful(told) if told else None
+        code, kernel, (grid, block, arguments, outputs, shared_mem, options), _ = self._last
+        ours = KernelSearch(self, code, kernel, None).ours if self.explains else None
+        how = {"outputs": outputs, "shared_mem": shared_mem, "options": options}
+        return ours and runs.emulate(ours, kernel, grid, block, copy.deepcopy(arguments), **how)
 
     def _contents(self, args) -> int:
         """A number that stands for what the inputs hold."""
@@ -295,12 +215,7 @@ class kernel_check(check):
         for use in self.report.lines:
             if use.write and use.space == "global" and use.name in inputs:
                 place = f", in line {use.line}" * bool(use.line)
-                raise WrongAnswer(f"the kernel wrote to {use.name}, which is an input{place}: it must stay as it is.")
-
-
-def _is_wrong(error) -> bool:
-    """Is it about a wrong answer, not about one that is right but does too much?"""
-    return isinstance(error, WrongAnswer) and not isinstance(error, demands.Wasteful)
+                raise WrongAnswer(f"the kernel wrote to {use.name}, which is an input{place}: it must stay as it is")
 
 
 def _among(value, arrays) -> bool:

@@ -3,18 +3,15 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import components, shares, traffic
-from llmc.course.kernel_checks.words import DRAW, look
+from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.cuda.emulator.reporting import float4, sharing
 
-DRAWN = {"efficiency", "sectors", "bank_conflicts", "rewrites", "busiest"}
+DRAW = "To see which thread touches what:  c.report.plot()"
+ALONE = "Each thread should take its own share, and none should idle."
 
 
 class Demand(NamedTuple):
-    """What `c.demand` can require: a measure of a report and a sentence for it; the limit is the least or the most.
-
-    advice: what to do about it, if there is advice that holds for every kernel.
-    """
+    """A measure of a report and a sentence for it; the limit is the least or the most. advice: what helps, if any."""
 
     measure: Callable
     sentence: str
@@ -23,38 +20,57 @@ class Demand(NamedTuple):
 
 
 DEMANDS = {
-    "efficiency": Demand(components.efficiency, "{:.0%} of what global memory moves is used", True),
-    "sectors": Demand(components.sectors, "{:,} sectors of 32 bytes are moved"),
-    "requests": Demand(components.requests, "{:,} requests of a warp go to global memory"),
-    "shared_requests": Demand(components.shared_requests, "{:,} requests of a warp go to shared memory"),
-    "bank_conflicts": Demand(components.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
-    "rewrites": Demand(shares.rewrites, "{:,} writes go to numbers that another thread has written already"),
-    "busiest": Demand(
-        shares.busiest,
-        "{:,} numbers of one array are handled by a single thread",
-        advice="Does it do the work of others, or do other threads or blocks idle? Each should take its own share.",
-    ),
+    "efficiency": Demand(float4.efficiency, "{:.0%} of what global memory moves is used", True),
+    "sectors": Demand(float4.sectors, "{:,} sectors of 32 bytes are moved"),
+    "requests": Demand(float4.requests, "{:,} requests of a warp go to global memory"),
+    "shared_requests": Demand(float4.shared_requests, "{:,} requests of a warp go to shared memory"),
+    "bank_conflicts": Demand(float4.bank_conflicts, "{:,} extra passes are made for bank conflicts"),
+    "rewrites": Demand(sharing.rewrites, "{:,} writes go to numbers that another thread has written already"),
+    "busiest": Demand(sharing.busiest, "{:,} numbers of one array are handled by a single thread", advice=ALONE),
     "shared_atomics": Demand(
-        lambda r: sum(use.lanes for use in r.lines if use.space == "shared" and use.atomic),
+        lambda report: sum(use.lanes for use in report.lines if use.space == "shared" and use.atomic),
         "{:,} atomic operations go to shared memory",
         advice="At one place they run one after the other. In a tree, many threads add side by side in each step.",
     ),
-    "barriers": Demand(lambda r: r.barriers / max(1, r.raw.blocks_run), "{:,g} barriers are passed by a block"),
+    "barriers": Demand(
+        lambda report: report.barriers / max(1, report.raw.blocks_run), "{:,g} barriers are passed by a block"
+    ),
 }
 
 
-class Wasteful(WrongAnswer):
-    """The kernel is right, but it does more work than the task allows, or is right only once."""
-
-
-def demand_text(report, what, limit, where, ours=lambda: None) -> str | None:
-    """None if the report is within the limit, else the message. ours(): the report of our solution, or None."""
+def wasteful(report, what, limit, look, ours=lambda: None) -> WrongAnswer | None:
+    """None if the report is within the limit, else "right, but …". ours(): the report of our solution, or None."""
     demand = DEMANDS[what]
     value = demand.measure(report)
     if value >= limit if demand.least else value <= limit:
         return None
     goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
-    lines = [f"right, but {demand.sentence.format(value)}; the goal is {goal}."]
-    advice = demand.advice or traffic.advice(report, what, limit, ours)
-    lines += [advice] * bool(advice) + [report.table()]
-    return "\n".join(lines + [DRAW] * (what in DRAWN) + look(where, what))
+    sentence = f"right, but {demand.sentence.format(value)}; the goal is {goal}"
+    more = [demand.advice or _costliest_line(report, what, ours())]
+    return WrongAnswer(sentence, Kind.DEMAND, more=[each for each in more if each], look=look, table=_table(report))
+
+
+def _costliest_line(report, what, ours) -> str:
+    """The line, by array, that costs most of what is demanded, next to what our solution has there."""
+    cost = {
+        "efficiency": lambda use: (use.sectors - use.ideal) * (use.space == "global"),
+        "sectors": lambda use: use.sectors,
+        "requests": lambda use: use.requests * (use.space == "global"),
+        "shared_requests": lambda use: use.requests * (use.space == "shared"),
+        "bank_conflicts": lambda use: use.extra,
+    }.get(what)
+    if cost is None:
+        return ""
+    worst = max(report.lines, key=cost, default=None)
+    if worst is None or cost(worst) <= 0:
+        return ""
+    mine = sum(cost(use) for use in report.lines if (use.name, use.write) == (worst.name, worst.write))
+    theirs = ours and sum(cost(use) for use in ours.lines if (use.name, use.write) == (worst.name, worst.write))
+    does, units = ("writes", "for it") if worst.write else ("reads", "for it")
+    less = f"; our solution has {theirs:,} {units}" if theirs is not None and theirs < mine else ""
+    word = {"efficiency": "sectors that are not used", "bank_conflicts": "extra passes"}.get(what, what.split("_")[-1])
+    return f"Most of it is line {worst.line}, which {does} {worst.name}: {cost(worst):,} {word}{less}."
+
+
+def _table(report) -> list[str]:
+    return [*report.table().splitlines(), DRAW]

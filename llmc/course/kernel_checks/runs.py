@@ -7,9 +7,8 @@ import numpy as np
 
 from llmc import cuda
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.inputs import BAND, guard_of, guarded
-from llmc.course.kernel_checks.words import look
+from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.guards.inputs import BAND, guard_of, guarded
 from llmc.errors import NoCompiler, UserError
 from llmc.kernels.tensor_cores import compute_capability
 
@@ -23,10 +22,10 @@ CANCELLED = (
 AGREE_IN_16_BITS = 2.0**-7  # relative: where those digits decide, a bfloat16 is rounded to the other neighbour
 
 
-def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), outputs=(), where=None):
+def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), outputs=(), look=""):
     """The emulator's Report of one launch; NumPy arrays are written. outputs: indices of arrays to be overwritten.
 
-    WrongAnswer if the kernel cannot be compiled, is refused, or does not fit its arguments.
+    WrongAnswer if the kernel cannot be compiled, is refused, or does not fit its arguments. look: where to look then.
     """
     try:
         kernel = cuda.RawKernel(code, kernel, options)
@@ -36,9 +35,7 @@ def emulate(code, kernel, grid, block, arguments, *, shared_mem=0, options=(), o
         raise WrongAnswer(f"this check cannot run here: {error}") from None
     except (cuda.KernelError, UserError) as error:
         first, *rest = str(error).split("\n")
-        raise WrongAnswer(
-            "\n".join([f"the kernel does not run. {first}", *rest, *look(where or {}, "compile")])
-        ) from None
+        raise WrongAnswer(f"the kernel does not run. {first}", Kind.EMULATOR, more=rest, look=look) from None
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.checks.diagnosis import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 
 BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # not 32: that is a warp, and many kernels need it

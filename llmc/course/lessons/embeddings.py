@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.arrangement import names
-from llmc.course.checks.no_race import no_race_in as no_race  # noqa: F401, for the check of the last exercise
+from llmc.course.old.checks.arrangement import names
+from llmc.course.old.checks.no_race import no_race_in as no_race  # noqa: F401, for the check of the last exercise
 from llmc.course.uncleared import GARBAGE
 
 # where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb

@@ -3,7 +3,7 @@
 import pytest
 
 from llmc.course import recording
-from llmc.course.checks import remedy
+from llmc.course.old.checks import remedy
 
 
 @pytest.fixture(autouse=True)

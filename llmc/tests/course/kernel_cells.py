@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, compare
-from llmc.course.kernel_checks.check import BLOCKS, SIZES, kernel_check
+from llmc.course.old.kernel_checks.check import BLOCKS, SIZES, kernel_check
 
 SCALE = r"""
 extern "C" __global__ void scale(float* out, const float* inp, float factor, int n)

@@ -5,9 +5,9 @@ import ast
 import numpy as np
 import pytest
 
-from llmc.course.mutants.accidental import Kinds, accidental, does_nothing
-from llmc.course.mutants.python_source import mutants
-from llmc.course.mutants.solution import Solution, plain
+from llmc.course.old.mutants.accidental import Kinds, accidental, does_nothing
+from llmc.course.old.mutants.python_source import mutants
+from llmc.course.old.mutants.solution import Solution, plain
 
 TEXT = """
 def answer(x, rate, ok, n, text):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks.copies import written_to_a_copy
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.python_loops import in_python
-from llmc.course.checks.text import lines_that_make
 from llmc.course.lessons import layernorm as lesson
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.replay import Replay
-from llmc.course.mutants.traced import Trace
+from llmc.course.old.checks.copies import written_to_a_copy
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.python_loops import in_python
+from llmc.course.old.checks.text import lines_that_make
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.replay import Replay
+from llmc.course.old.mutants.traced import Trace
 
 pytestmark = pytest.mark.usefixtures("not_recorded")
 

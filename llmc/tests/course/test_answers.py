@@ -1,7 +1,7 @@
 """The checks of the course are tested: right answers pass, wrong ones are refused with the right explanation.
 
 Of the wrong answers a third is given here, every third of each exercise. LLMC_TEST_ALL=1 gives all of them, as does
-`python -m llmc.course.authoring.answers`; CI does.
+`python -m llmc.course.old.authoring.answers`; CI does.
 """
 
 import os
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course.authoring.answers import Lesson, lessons, table
 from llmc.course.learner import journal
-from llmc.course.mutants.search import hurried
+from llmc.course.old.authoring.answers import Lesson, lessons, table
+from llmc.course.old.mutants.search import hurried
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARE = 1 / 3  # of a search's time: what is right here is right on a machine that is three times as slow
@@ -45,7 +45,7 @@ def chosen(lesson):
 def given(lesson, answer):
     """The outcome after a short search for the mistake, which takes most of the time; after a whole one, if need be.
 
-    `python -m llmc.course.authoring.answers` begins with as long a search as a learner waits for.
+    `python -m llmc.course.old.authoring.answers` begins with as long a search as a learner waits for.
     """
     with hurried(SHARE):
         outcome = lesson.give(answer, seed=1)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention_kernels import (
     counting,
     drawings,
@@ -22,6 +21,7 @@ from llmc.course.lessons.attention_kernels import (
     sharing,
 )
 from llmc.course.lessons.attention_kernels.tiles import Tiles
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 from llmc.kernels.attention import _SHARED

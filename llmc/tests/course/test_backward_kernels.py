@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.masked import Launch
 from llmc.course.lessons.backward_kernels import layernorm_gradients as ln
 from llmc.course.lessons.backward_kernels import measured, missing, orders, places, sums, times, tiny
 from llmc.course.lessons.backward_kernels.tallies import tally, tally_table
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.masked import Launch
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import bias_backward, kernel, layernorm_backward
 
@@ -221,8 +221,8 @@ def test_another_function_in_a_backend():
 def test_an_index_may_come_from_an_array_of_ints():
     import ast
 
-    from llmc.course.kernel_checks.threads import memories
-    from llmc.course.mutants.stoppable import TooLong, stoppable
+    from llmc.course.old.kernel_checks.threads import memories
+    from llmc.course.old.mutants.stoppable import TooLong, stoppable
 
     out, order = np.zeros(3), np.array([2, 0, 1], np.int32)
     text = "def f(out, order):\n    for k in range(order[threadIdx.x], 3, {}):\n        out[order[threadIdx.x]] += 1.0"

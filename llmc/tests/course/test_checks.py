@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check, compare, gradient_check, guarded
-from llmc.course.checks.check import say
 from llmc.course.exercises import catalog, layout
+from llmc.course.old.checks.check import say
 
 pytestmark = pytest.mark.usefixtures("not_recorded")
 

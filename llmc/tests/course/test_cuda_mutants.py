@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmc.course.mutants.cuda_source import mutants
+from llmc.course.old.mutants.cuda_source import mutants
 
 KERNEL = """// blockDim.x + 1
 __global__ void add(float* y, const float* x, int n, int m)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from llmc.course.mutants.elsewhere import Elsewhere
-from llmc.course.mutants.picked import Pick
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.mutants.elsewhere import Elsewhere
+from llmc.course.old.mutants.picked import Pick
+from llmc.course.old.mutants.replay import Replay
 
 
 def doubled(x):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check, recording
-from llmc.course.checks import endless
-from llmc.course.kernel_checks.check import kernel_check
+from llmc.course.old.checks import endless
+from llmc.course.old.kernel_checks.check import kernel_check
 
 timed = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer of processor time here")
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from llmc.config import preset
-from llmc.course.authoring.answers import Lesson
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.evaluate import bill, counting, endings, laws, places, plans, published
+from llmc.course.old.authoring.answers import Lesson
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.evaluation import bits_per_byte
 from llmc.hellaswag import score
 from llmc.model import GPT2

@@ -9,12 +9,12 @@ import pytest
 from numba import njit, prange
 
 from llmc.course import gradient_check
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.no_race import no_race
 from llmc.course.lessons.fast_on_cpu import attention_recompute as lean
 from llmc.course.lessons.fast_on_cpu import fused as lesson
 from llmc.course.lessons.fast_on_cpu import kernels, measuring
-from llmc.course.mutants.solution import solution_of
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.no_race import no_race
+from llmc.course.old.mutants.solution import solution_of
 from llmc.course.races.find import find_races
 
 RNG = np.random.default_rng(11)

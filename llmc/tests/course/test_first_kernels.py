@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from llmc.course import recording
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.figures import roofline
-from llmc.course.kernel_checks.check import kernel_check
-from llmc.course.kernel_checks.source import one_index
 from llmc.course.learner.refusal import Refusal
 from llmc.course.lessons.first_kernels import mistakes
 from llmc.course.lessons.first_kernels import references as lesson
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.check import kernel_check
+from llmc.course.old.kernel_checks.source import one_index
 from llmc.kernels import encoder, gelu, residual
 
 RNG = np.random.default_rng(12)

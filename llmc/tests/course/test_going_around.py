@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from llmc.course.checks.between_threads import shared_by_threads
-from llmc.course.checks.case import Case
-from llmc.course.checks.curve import COARSE, said_of_curve
-from llmc.course.checks.narrow import narrowed
-from llmc.course.mutants.elsewhere import _largest
-from llmc.course.mutants.idle import stands_still, turning
-from llmc.course.mutants.learners import learners, useless_in
-from llmc.course.mutants.python_source import mutants
-from llmc.course.mutants.replay import Replay
-from llmc.course.mutants.search import LUCKY
-from llmc.course.mutants.solution import solution_of
+from llmc.course.old.checks.between_threads import shared_by_threads
+from llmc.course.old.checks.case import Case
+from llmc.course.old.checks.curve import COARSE, said_of_curve
+from llmc.course.old.checks.narrow import narrowed
+from llmc.course.old.mutants.elsewhere import _largest
+from llmc.course.old.mutants.idle import stands_still, turning
+from llmc.course.old.mutants.learners import learners, useless_in
+from llmc.course.old.mutants.python_source import mutants
+from llmc.course.old.mutants.replay import Replay
+from llmc.course.old.mutants.search import LUCKY
+from llmc.course.old.mutants.solution import solution_of
 
 
 def answer_of(text):

@@ -8,8 +8,8 @@ import pytest
 
 from llmc.config import PRESETS
 from llmc.course import awkward, gradient_check
-from llmc.course.checks.signatures import same
 from llmc.course.lessons.gpt2_model import block, block_mistakes, counting, places, tied
+from llmc.course.old.checks.signatures import same
 
 ROOT = Path(__file__).resolve().parents[3]
 RNG = np.random.default_rng(5)

@@ -10,7 +10,6 @@ import pytest
 
 from llmc import cuda
 from llmc.config import GPT2Config
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.gpu_training import (
     apart,
     arena_causes,
@@ -25,6 +24,7 @@ from llmc.course.lessons.gpu_training import (
     timeline,
     waiting,
 )
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.kernels import classifier
 from llmc.model import GPT2
 

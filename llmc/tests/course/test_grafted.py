@@ -5,9 +5,9 @@ import ast
 import numpy as np
 import pytest
 
-from llmc.course.mutants.grafted import Graft, graft
-from llmc.course.mutants.replay import Replay
-from llmc.course.mutants.solution import Solution, plain
+from llmc.course.old.mutants.grafted import Graft, graft
+from llmc.course.old.mutants.replay import Replay
+from llmc.course.old.mutants.solution import Solution, plain
 
 SHARES = """
 def shares(x):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import check as check_cell
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.learner import journal
 from llmc.course.lessons import matmul as lesson
+from llmc.course.old.checks import check as check_cell
+from llmc.course.old.checks.explain import WrongAnswer
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout with the solutions")

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from llmc.course.authoring.answers import replaced
-from llmc.course.kernel_checks import words as kernel_words
-from llmc.course.kernel_checks.source import literal_block
-from llmc.course.kernel_checks.words import Launch, with_comparison
+from llmc.course.old.authoring.answers import replaced
+from llmc.course.old.kernel_checks import words as kernel_words
+from llmc.course.old.kernel_checks.source import literal_block
+from llmc.course.old.kernel_checks.words import Launch, with_comparison
 from llmc.tests.course.kernel_cells import (
     ROW_SUM,
     SCALE,

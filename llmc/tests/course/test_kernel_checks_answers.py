@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from llmc.course.authoring import answers
-from llmc.course.authoring.answers import replaced
 from llmc.course.exercises import builder
-from llmc.course.kernel_checks.source import unfinished
+from llmc.course.old.authoring import answers
+from llmc.course.old.authoring.answers import replaced
+from llmc.course.old.kernel_checks.source import unfinished
 from llmc.tests.course.kernel_cells import SCALE, check_scale
 
 pytestmark = pytest.mark.usefixtures("not_recorded", "one_second")
@@ -39,7 +39,7 @@ def test_replaced_wants_each_text_once():
 
 
 ANSWERS = """
-from llmc.course.authoring.answers import replaced, right, wrong
+from llmc.course.old.authoring.answers import replaced, right, wrong
 
 
 @right("scale")
@@ -52,7 +52,7 @@ def scale_everything(code):
     return replaced(code, "if (i < n)", "")
 """
 CHECK = """import numpy as np
-from llmc.course.kernel_checks.check import kernel_check
+from llmc.course.old.kernel_checks.check import kernel_check
 
 with kernel_check("scale") as c:
     inp, out = c.random(40), c.output(40)  # (n,) each

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer
-from llmc.course.kernel_checks import demands, evidence, shares
-from llmc.course.kernel_checks import runs as kernel_runs
-from llmc.course.kernel_checks.kept import Kept
-from llmc.course.kernel_checks.left import one_column_each
+from llmc.course.old.kernel_checks import demands, evidence, shares
+from llmc.course.old.kernel_checks import runs as kernel_runs
+from llmc.course.old.kernel_checks.kept import Kept
+from llmc.course.old.kernel_checks.left import one_column_each
 from llmc.cuda import RawKernel, inspect
 from llmc.precision import bfloat16
 

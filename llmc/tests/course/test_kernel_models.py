@@ -9,17 +9,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from llmc.course.authoring.answers import Answer, Lesson
-from llmc.course.kernel_checks import dependence, modelled
-from llmc.course.kernel_checks.experiments import Experiment
-from llmc.course.kernel_checks.in_c import can_be_said, in_c
-from llmc.course.kernel_checks.masked import Launch
-from llmc.course.kernel_checks.modelled import MODELS, KernelEvidence, _too_far, model_of
-from llmc.course.kernel_checks.seen import Seen
-from llmc.course.kernel_checks.slips import slips
-from llmc.course.kernel_checks.threads import memories
-from llmc.course.mutants.python_source import mutants
-from llmc.course.mutants.stoppable import TooLong, stoppable
+from llmc.course.old.authoring.answers import Answer, Lesson
+from llmc.course.old.kernel_checks import dependence, modelled
+from llmc.course.old.kernel_checks.experiments import Experiment
+from llmc.course.old.kernel_checks.in_c import can_be_said, in_c
+from llmc.course.old.kernel_checks.masked import Launch
+from llmc.course.old.kernel_checks.modelled import MODELS, KernelEvidence, _too_far, model_of
+from llmc.course.old.kernel_checks.seen import Seen
+from llmc.course.old.kernel_checks.slips import slips
+from llmc.course.old.kernel_checks.threads import memories
+from llmc.course.old.mutants.python_source import mutants
+from llmc.course.old.mutants.stoppable import TooLong, stoppable
 from llmc.cuda import RawKernel, inspect
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -272,7 +272,7 @@ def seen(monkeypatch, text, problems=(), rewrites=0):
     """What a kernel in Python with 4 threads leaves in an output of 6, and a function that says who does the same."""
     after = np.full(6, np.nan)
     launched(text, 1, 4, after)
-    monkeypatch.setattr("llmc.course.kernel_checks.shares.rewrites", lambda report: rewrites)
+    monkeypatch.setattr("llmc.course.old.kernel_checks.shares.rewrites", lambda report: rewrites)
     report = SimpleNamespace(problems=list(problems), raw=SimpleNamespace(trace=None))
     noted = Seen(("out",), [np.full(6, np.nan)], [after], report)
 

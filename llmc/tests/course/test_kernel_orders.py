@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmc.course.kernel_checks import orders
+from llmc.course.old.kernel_checks import orders
 from llmc.cuda.emulator.findings.barrier_advice import Place
 
 BAR = "__syncthreads();"

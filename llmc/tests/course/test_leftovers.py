@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.leftovers import after_large, of_same_call
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.checks.leftovers import after_large, of_same_call
+from llmc.course.old.mutants.replay import Replay
 
 
 def sums(x, out=None):

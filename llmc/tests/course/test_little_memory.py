@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from llmc.course.mutants.little_memory import MORE, little_memory
+from llmc.course.old.mutants.little_memory import MORE, little_memory
 
 resource = pytest.importorskip("resource")
 pytestmark = pytest.mark.skipif(

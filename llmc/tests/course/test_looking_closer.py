@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from llmc.course.checks.containers import Containers
-from llmc.course.checks.contrast import told_apart
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.overwritten import remains
-from llmc.course.checks.polynomials import compared, formula, written
-from llmc.course.checks.smallest import in_common, smallest
-from llmc.course.checks.unreached import single_turns, watch, why_unwritten
-from llmc.course.checks.weights import weights
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.checks.containers import Containers
+from llmc.course.old.checks.contrast import told_apart
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.overwritten import remains
+from llmc.course.old.checks.polynomials import compared, formula, written
+from llmc.course.old.checks.smallest import in_common, smallest
+from llmc.course.old.checks.unreached import single_turns, watch, why_unwritten
+from llmc.course.old.checks.weights import weights
+from llmc.course.old.mutants.replay import Replay
 
 
 def leaves_early(out, x):

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from llmc.course.checks.loop_variables import lost_in_a_loop
+from llmc.course.old.checks.loop_variables import lost_in_a_loop
 
 LOST = {
     "for a, b in zip(w, dw):\n  a -= b": "with `w[i] -= …`",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from llmc.config import preset
-from llmc.course.authoring.answers import Lesson
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.many_gpus import buckets, fitting, places, results, sharded, turns
+from llmc.course.old.authoring.answers import Lesson
+from llmc.course.old.checks.explain import WrongAnswer
 
 ROOT = Path(__file__).resolve().parents[3]
 RNG = np.random.default_rng(21)

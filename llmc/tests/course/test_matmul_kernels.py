@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.matmul_kernels import drawings, ladders, measured, pipeline, places, products, tuning
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.errors import UserError
 from llmc.kernels.tiling import TILES
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from llmc.course.kernel_checks import mending, switched
-from llmc.course.kernel_checks.names_in_c import Names
-from llmc.course.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
-from llmc.course.kernel_checks.repairs import Repair, repairs
-from llmc.course.kernel_checks.switched import Switched, changed
-from llmc.course.kernel_checks.tokens import Tokens
+from llmc.course.old.kernel_checks import mending, switched
+from llmc.course.old.kernel_checks.names_in_c import Names
+from llmc.course.old.kernel_checks.pieces import EXPRESSION, STATEMENT, pieces
+from llmc.course.old.kernel_checks.repairs import Repair, repairs
+from llmc.course.old.kernel_checks.switched import Switched, changed
+from llmc.course.old.kernel_checks.tokens import Tokens
 
 HELPED = r"""
 // the largest of a row

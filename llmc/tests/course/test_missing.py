@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from llmc.course.mutants import missing, moved
-from llmc.course.mutants.search import changes_of_theirs
+from llmc.course.old.mutants import missing, moved
+from llmc.course.old.mutants.search import changes_of_theirs
 
 CASES = [  # text, what one of the changed texts must have
     ("return x / x.sum()", "return x / x.sum(axis=-1, keepdims=True)"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from llmc.config import GPT2Config, preset
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.mixed_training import (
     bugs,
     drawings,
@@ -25,6 +24,7 @@ from llmc.course.lessons.mixed_training import (
 )
 from llmc.course.lessons.mixed_training.recompute import Layer
 from llmc.course.lessons.mixed_training.sixteen import BF16
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.model import GPT2, activation_table, training_buffers
 from llmc.precision import find_precision
 

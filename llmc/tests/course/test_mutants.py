@@ -1,13 +1,13 @@
-"""A sample of each solution's mutants must be refused; `python -m llmc.course.authoring.mutants` tries all of them."""
+"""A sample of each solution's mutants must be refused; `python -m llmc.course.old.authoring.mutants` tries all of them."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from llmc.course.authoring.answers import Lesson, lessons
-from llmc.course.authoring.mutants import all_words, tried
-from llmc.course.authoring.tried import covers, equivalent, is_listed
+from llmc.course.old.authoring.answers import Lesson, lessons
+from llmc.course.old.authoring.mutants import all_words, tried
+from llmc.course.old.authoring.tried import covers, equivalent, is_listed
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []
@@ -22,7 +22,7 @@ def test_mutants_are_refused(name):
     for exercise in lesson.check_of:
         count = KERNELS if isinstance(lesson.namespace[exercise], str) else COUNT
         outcomes = list(tried(lesson, exercise, count))
-        unfair = [outcome.words for outcome in outcomes if "llmc.course.mutants" in outcome.message]
+        unfair = [outcome.words for outcome in outcomes if "llmc.course.old.mutants" in outcome.message]
         assert not unfair, f"the check of {exercise} refuses {unfair} for what the mutants themselves call"
         accepted = [outcome.words for outcome in outcomes if outcome.accepted]
         holes = [words for words in accepted if not is_listed(words, listed.get(exercise, {}))]

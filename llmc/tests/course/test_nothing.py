@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.nothing import why_nothing
-from llmc.course.mutants import bounds, calls
-from llmc.course.mutants.places import places
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.nothing import why_nothing
+from llmc.course.old.mutants import bounds, calls
+from llmc.course.old.mutants.places import places
 
 
 def updated(settings):

@@ -7,8 +7,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from llmc.course.checks import text
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.number_formats import eight_bits, rounding, scale_causes, scaling, sums
 from llmc.course.lessons.number_formats.bits import compare_bits
 from llmc.course.lessons.number_formats.formats import (
@@ -26,6 +24,8 @@ from llmc.course.lessons.number_formats.formats import (
     rounded,
 )
 from llmc.course.lessons.number_formats.steps import After, Letters, letter_model
+from llmc.course.old.checks import text
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.files.bfloat16 import float32_to_bfloat16
 
 ROOT = Path(__file__).resolve().parents[3]

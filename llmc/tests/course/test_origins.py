@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from llmc.course.checks.held import held, held_bytes
-from llmc.course.checks.origins import why_nan, why_wide
-from llmc.course.checks.period import at_multiples, said_of_slices
-from llmc.course.mutants.fitted import nice
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.checks.held import held, held_bytes
+from llmc.course.old.checks.origins import why_nan, why_wide
+from llmc.course.old.checks.period import at_multiples, said_of_slices
+from llmc.course.old.mutants.fitted import nice
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.replay import Replay
 
 kept_here, MADE = {}, [np.zeros(10)]
 

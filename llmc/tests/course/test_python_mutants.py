@@ -8,12 +8,12 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from llmc.course.mutants import missing, moved
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.python_source import mutants, pairs
-from llmc.course.mutants.search import changes_of_theirs
-from llmc.course.mutants.solution import Solution, dumped, given_beside
-from llmc.course.mutants.stoppable import TooLong, stoppable, ticking
+from llmc.course.old.mutants import missing, moved
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.python_source import mutants, pairs
+from llmc.course.old.mutants.search import changes_of_theirs
+from llmc.course.old.mutants.solution import Solution, dumped, given_beside
+from llmc.course.old.mutants.stoppable import TooLong, stoppable, ticking
 
 GIVEN = "def twice(x):\n    return x + x"
 
@@ -269,5 +269,5 @@ def test_what_a_notebook_gives_is_not_changed():
     assert [each.name for each in learners(names["block_backward"]).tree.body] == ["own", "twice", "block_backward"]
     with pytest.MonkeyPatch.context() as patch:
         given = frozenset({dumped(ast.parse(GIVEN).body[0])})
-        patch.setattr("llmc.course.mutants.learners.given_beside", lambda exercise: given)
+        patch.setattr("llmc.course.old.mutants.learners.given_beside", lambda exercise: given)
         assert [each.name for each in learners(names["block_backward"]).tree.body] == ["own", "block_backward"]

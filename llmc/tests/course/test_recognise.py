@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.learner import journal
 from llmc.course.lessons import layernorm as lesson
-from llmc.course.mutants import search
-from llmc.course.mutants.arrays import arrays, changed
-from llmc.course.mutants.learners import learners
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.mutants import search
+from llmc.course.old.mutants.arrays import arrays, changed
+from llmc.course.old.mutants.learners import learners
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout with the solutions")
@@ -168,7 +168,7 @@ def too_much_in_the_brackets(dout, x, w):
 
 
 def test_no_piece_is_blamed_that_another_may_stand_for(monkeypatch):
-    monkeypatch.setattr("llmc.course.mutants.brackets._brackets", lambda term: ())  # as if we knew no such change
+    monkeypatch.setattr("llmc.course.old.mutants.brackets._brackets", lambda term: ())  # as if we knew no such change
     with search.hurried(20):  # far more time than usual: the machine may do other things, too
         told = of_the_stream(too_much_in_the_brackets)
     assert "the term `1`" not in told

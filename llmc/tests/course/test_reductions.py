@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.course.authoring.answers import Lesson
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.reductions import ladders, lanes, moments, softmaxes, teamwork, trees
 from llmc.course.lessons.reductions import rows as lesson
+from llmc.course.old.authoring.answers import Lesson
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.cuda import RawKernel, inspect
 from llmc.kernels import kernel, source
 

@@ -6,11 +6,11 @@ import linecache
 import numpy as np
 import pytest
 
-from llmc.course.checks.containers import Containers
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.lengths import times_a_length
-from llmc.course.checks.remains import what_remains
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.checks.containers import Containers
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.lengths import times_a_length
+from llmc.course.old.checks.remains import what_remains
+from llmc.course.old.mutants.replay import Replay
 
 CALLS = [Replay.of(([b"a\xc3"],), {}), Replay.of(([b"\xa9", b"b"],), {}), Replay.of(([],), {})]
 

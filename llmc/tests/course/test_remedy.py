@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import remedy, timing
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks import remedy, timing
+from llmc.course.old.checks.explain import WrongAnswer
 
 ROWS = """
 with check("answer") as c:
@@ -92,7 +92,9 @@ def test_nothing_is_looked_for_without_time():
 )
 def test_a_change_that_mends_one_call_alone_is_not_named(monkeypatch, change, stays):
     sentence = f"Your function gives the right out with {change} in `x.mean(axis=0, keepdims=True)`."
-    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ out is wrong.\n{sentence}\nMore.")
+    monkeypatch.setattr(
+        "llmc.course.old.checks.check.explain_error", lambda *given: f"✗ out is wrong.\n{sentence}\nMore."
+    )
     message = said(ROWS, "def answer(x):\n    return x - x.mean(axis=0, keepdims=True)\n")
     assert (sentence in message) == stays and "\nMore." in message
     assert ("passes this whole check with axis 1 in place of axis 0" in message) != stays
@@ -109,7 +111,7 @@ with check("answer") as c:
     text = "def answer(x):\n    total = x.copy()\n    first = total.copy()\n    total += 1\n    return first, total\n"
     order = "with the lines `first = total.copy()` and `total += 1` in the other order."
     sentence = f"Your function gives the right first {order}"
-    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"✗ wrong.\n{sentence}\nMore.")
+    monkeypatch.setattr("llmc.course.old.checks.check.explain_error", lambda *given: f"✗ wrong.\n{sentence}\nMore.")
     assert sentence not in said(cell.format(5), text)
     assert sentence in said(cell.format(1), text)  # all is right with it
 
@@ -164,7 +166,7 @@ with check("answer") as c:
     numbers = (
         f"✗ answer: out has the values that our solution gives without the division by `{name}` in `x / {name}`.\n"
     )
-    monkeypatch.setattr("llmc.course.checks.check.explain_error", lambda *given: f"{numbers}More.")
+    monkeypatch.setattr("llmc.course.old.checks.check.explain_error", lambda *given: f"{numbers}More.")
     message = said(cell, "def answer(x, y, peak):\n    return x * x\n")
     assert ("without the division" in message) == stays and "\nMore." in message
     assert "✗ answer: out has " in message and "passes this whole check with `y` in place of `x`" in message

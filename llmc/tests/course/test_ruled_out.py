@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.learner import journal
+from llmc.course.old.checks.explain import WrongAnswer
 
 TINY = 1e-12
 EPS = {

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numba import get_num_threads
 
-from llmc.course.checks.beside import digits_apart, first_difference
-from llmc.course.checks.influence import influences
-from llmc.course.checks.largest import largest_arrays
-from llmc.course.checks.left_over import left_over, with_threads
-from llmc.course.checks.period import said_of_overlap
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.outdated import from_0
-from llmc.course.mutants.replay import Replay
-from llmc.course.mutants.search import quick
+from llmc.course.old.checks.beside import digits_apart, first_difference
+from llmc.course.old.checks.influence import influences
+from llmc.course.old.checks.largest import largest_arrays
+from llmc.course.old.checks.left_over import left_over, with_threads
+from llmc.course.old.checks.period import said_of_overlap
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.outdated import from_0
+from llmc.course.old.mutants.replay import Replay
+from llmc.course.old.mutants.search import quick
 from llmc.course.races.overlap import shared_index
 
 CASES = {  # a text that one of the changes makes of the answer

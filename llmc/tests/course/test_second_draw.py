@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import second_draw
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.kinds import same_kind
 from llmc.course.learner import journal
+from llmc.course.old.checks import second_draw
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.kinds import same_kind
 
 CELL = """
 with check("mean_of") as c:

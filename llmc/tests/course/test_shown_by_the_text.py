@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from llmc.course.kernel_checks import runs
-from llmc.course.kernel_checks.cut_off import cut_off, quotients
-from llmc.course.kernel_checks.left_a_loop import left_at_different_turns
-from llmc.course.kernel_checks.never_read import never_read
-from llmc.course.kernel_checks.one_and_the_same import cancelled
-from llmc.course.kernel_checks.scopes import ended_too_soon
+from llmc.course.old.kernel_checks import runs
+from llmc.course.old.kernel_checks.cut_off import cut_off, quotients
+from llmc.course.old.kernel_checks.left_a_loop import left_at_different_turns
+from llmc.course.old.kernel_checks.never_read import never_read
+from llmc.course.old.kernel_checks.one_and_the_same import cancelled
+from llmc.course.old.kernel_checks.scopes import ended_too_soon
 
 HEAD = 'extern "C" __global__ void f(float* out, const float* x, int n, int m)\n{\n'
 

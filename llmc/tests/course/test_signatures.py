@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, compare
-from llmc.course.checks.case import Case
-from llmc.course.checks.narrow import narrowed
+from llmc.course.old.checks.case import Case
+from llmc.course.old.checks.narrow import narrowed
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(3, 4, 6))  # (B, T, C)

@@ -6,9 +6,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.kernel_checks.solutions import source_of
 from llmc.course.lessons.tensor_cores import (
     counters,
     drawings,
@@ -21,6 +18,9 @@ from llmc.course.lessons.tensor_cores import (
     softening,
     steps,
 )
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.demands import Wasteful
+from llmc.course.old.kernel_checks.solutions import source_of
 from llmc.errors import UserError
 
 RNG = np.random.default_rng(19)

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from llmc.course import check, compare
-from llmc.course.checks import digits, small_numbers
-from llmc.course.checks.copies import written_to_a_copy
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.silence import silent_libraries
-from llmc.course.checks.text import never_read
-from llmc.course.kernel_checks.repairs import repairs
-from llmc.course.kernel_checks.solutions import source_of
-from llmc.course.kernel_checks.switched import changed
-from llmc.course.mutants import beside_ours
-from llmc.course.mutants.replay import Replay
-from llmc.course.mutants.solution import Solution
+from llmc.course.old.checks import digits, small_numbers
+from llmc.course.old.checks.copies import written_to_a_copy
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.silence import silent_libraries
+from llmc.course.old.checks.text import never_read
+from llmc.course.old.kernel_checks.repairs import repairs
+from llmc.course.old.kernel_checks.solutions import source_of
+from llmc.course.old.kernel_checks.switched import changed
+from llmc.course.old.mutants import beside_ours
+from llmc.course.old.mutants.replay import Replay
+from llmc.course.old.mutants.solution import Solution
 
 pytestmark = pytest.mark.usefixtures("not_recorded")
 RNG = np.random.default_rng(0)

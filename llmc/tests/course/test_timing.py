@@ -8,14 +8,14 @@ import numba
 import numpy as np
 import pytest
 
-from llmc.course.checks import speed
-from llmc.course.checks.costly import where_the_time_goes
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.python_loops import in_python, lines_run
-from llmc.course.checks.timing import faster, race
 from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.measure.memory import CLEAR
-from llmc.course.mutants.replay import Replay
+from llmc.course.old.checks import speed
+from llmc.course.old.checks.costly import where_the_time_goes
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.python_loops import in_python, lines_run
+from llmc.course.old.checks.timing import faster, race
+from llmc.course.old.mutants.replay import Replay
 
 LOOK = "Look first at the loop."
 

@@ -10,9 +10,9 @@ import pytest
 
 from llmc.checkpoints import write_model
 from llmc.config import GPT2Config
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.train_gpt2 import broken, budget, conditions, finder, finder_runs, finetune, logs, places
 from llmc.course.machine import proposal
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.model import GPT2
 from llmc.training import learning_rate
 from llmc.training.report import PAUSE, STOP

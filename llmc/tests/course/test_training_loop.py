@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from llmc.course import awkward, gradient_check
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.training_loop import resuming, saving
 from llmc.course.lessons.training_loop import settings as tuned
 from llmc.course.lessons.training_loop import steps as lesson
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.evaluation import bits_per_byte
 from llmc.training.outliers import WINDOW, OutlierDetector
 from llmc.training.settings import TrainSettings

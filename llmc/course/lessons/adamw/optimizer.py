@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.evidence import is_explaining, learners_function
-from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
+from llmc.course.old.checks.evidence import is_explaining, learners_function
+from llmc.course.old.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.own_names import learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from llmc.course.checks import causes
-from llmc.course.checks.evidence import learners_function
-from llmc.course.checks.explain import describe
-from llmc.course.checks.text import tree_of
+from llmc.course.old.checks import causes
+from llmc.course.old.checks.evidence import learners_function
+from llmc.course.old.checks.explain import describe
+from llmc.course.old.checks.text import tree_of
 
 # where to look; a test compares these titles with the headings of notebooks/09_adamw.ipynb
 NOT_DECAYED = 'lesson 09, section "4.3 · Which tensors are not decayed"'

@@ -5,10 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining, last_call, learners_function
-from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
-from llmc.course.checks.holding import said_of_names  # noqa: F401, for the check
 from llmc.course.lessons.attention.heads import (
     ALL_QUERIES,
     MASK,
@@ -19,6 +15,10 @@ from llmc.course.lessons.attention.heads import (
     softmax,
     split,
 )
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining, last_call, learners_function
+from llmc.course.old.checks.held import no_more_than  # noqa: F401, for the check
+from llmc.course.old.checks.holding import said_of_names  # noqa: F401, for the check
 from llmc.course.own_names import learners_names
 
 EIGHT, HUGE = 8, 1e8

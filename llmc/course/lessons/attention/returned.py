@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 
-from llmc.course.checks import causes, evidence, text
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.attention.references import HEAD, HEADS, MASK, SOFTMAX, Forward, others_only, seen
+from llmc.course.old.checks import causes, evidence, text
+from llmc.course.old.checks.explain import WrongAnswer
 
 INFINITY = re.compile(r"\binf\b")  # in a learner's text
 FAR = 100.0  # below all scores: what lies there has been masked, with a number

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from llmc.course.kernel_checks.not_finite import FAR, Case, arguments, launched, profiles, refuse, told
 from llmc.course.lessons.attention_kernels.places import EMPTY_PART, NO_NUMBER, NOT_FINITE
 from llmc.course.lessons.attention_kernels.references import LOW
+from llmc.course.old.kernel_checks.not_finite import FAR, Case, arguments, launched, profiles, refuse, told
 
 SEEN = f"the keys that a query sees have a score of 0, and later ones {FAR:.0f}"
 LEFT_OUT = "Later keys count neither in the largest score nor in a sum."

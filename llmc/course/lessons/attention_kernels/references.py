@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import not_finite
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks import not_finite
 
 LOW = -3.4e38  # the largest score of a part that has no keys
 

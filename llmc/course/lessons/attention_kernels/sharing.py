@@ -2,9 +2,9 @@
 
 import re
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import components
-from llmc.course.kernel_checks.demands import Wasteful
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks import components
+from llmc.course.old.kernel_checks.demands import Wasteful
 
 OF_LLMC = "0.78 and 1,040"  # attention_forward_v5, one head with T = 64, hs = 32; a test counts them again
 

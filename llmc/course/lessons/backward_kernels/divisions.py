@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.evidence import explaining
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.evidence import explaining
+from llmc.course.old.checks.explain import WrongAnswer
 
 ANY = "The blocks may divide the rows in any way. Added up over the blocks"
 

@@ -5,13 +5,13 @@ Mistakes are {sentence after "dx equals ": (array, where to look)}. References h
 
 import numpy as np
 
-from llmc.course.kernel_checks.evidence import slots
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.backward_kernels import divisions
 from llmc.course.lessons.backward_kernels.places import ALONG_ROWS, QUADS, STAGES, TWO_DIRECTIONS
 from llmc.course.lessons.fast_on_cpu.fused import relocated
 from llmc.course.lessons.layernorm import rows
 from llmc.course.lessons.reductions.lanes import telling
+from llmc.course.old.kernel_checks.evidence import slots
 
 
 def statistics(x):

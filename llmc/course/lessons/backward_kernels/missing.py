@@ -5,10 +5,10 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.runs import emulate
 from llmc.course.lessons.backward_kernels.layernorm_gradients import add_up
 from llmc.course.lessons.backward_kernels.places import REGISTERS, STAGES
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.runs import emulate
 from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.cuda.emulator.findings.absences import NAME, thread_names
 

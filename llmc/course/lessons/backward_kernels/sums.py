@@ -6,11 +6,11 @@ are in layernorm_gradients.
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.demands import Wasteful
 from llmc.course.lessons.backward_kernels import divisions
 from llmc.course.lessons.backward_kernels.places import BUCKETS, NORM, ORDER, SHARED
 from llmc.course.lessons.reductions.lanes import telling
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.demands import Wasteful
 
 
 def no_atomics(report):

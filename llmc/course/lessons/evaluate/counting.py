@@ -5,8 +5,8 @@ Mistakes are {sentence after "the result equals ": (number, where to look)}.
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.evaluate.places import NAMES, TOKENIZERS
+from llmc.course.old.checks.contrast import outcome
 
 
 def documents(rng, n, T, V):

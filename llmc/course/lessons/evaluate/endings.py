@@ -5,8 +5,8 @@ Mistakes are {sentence after "sums equals ": (array, where to look)}.
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.evaluate.places import SHIFT, SUM_OR_MEAN
+from llmc.course.old.checks.contrast import outcome
 
 LOOK = {"sums": SHIFT, "means": SUM_OR_MEAN}
 

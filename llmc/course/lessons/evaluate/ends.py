@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.evaluate.laws import drawn
+from llmc.course.old.checks.contrast import outcome
 
 NEAR = 0.01  # percent: nearer are two percentiles the same
 MORE = (41, 90, 200)  # draws in other calls

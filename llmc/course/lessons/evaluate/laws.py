@@ -5,9 +5,9 @@ Mistakes are {sentence after "E equals ": (number, where to look)}.
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons.evaluate.places import BOOTSTRAP, FIT
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import WrongAnswer
 
 
 def runs(rng, n, noise=1.0):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.evaluate.places import BILL, CHINCHILLA, FLOPS
 from llmc.course.lessons.evaluate.published import chinchilla
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 T, VP = 1024, 50304
 DEEPEST = 200

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.lessons.attention.heads import scores, seen, softmax, softmax_backward
 from llmc.course.lessons.matmul import results as learners_results
 from llmc.course.measure import peak_bytes, resident_peak
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.held import no_more_than  # noqa: F401, for the check
 from llmc.course.own_names import learners_names
 
 # where to look; a test compares this title with the headings of notebooks/11_fast_on_cpu.ipynb

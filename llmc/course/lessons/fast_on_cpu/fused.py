@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.checks.polynomials import compared
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.matmul import results  # noqa: F401, what a function returned, one value a name
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.checks.polynomials import compared
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
 FUSED = 'lesson 11, section "4.2 · Residual and layernorm in one pass"'

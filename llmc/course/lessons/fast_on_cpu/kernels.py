@@ -9,8 +9,8 @@ from time import perf_counter, process_time, thread_time
 import numpy as np
 from numba import get_num_threads
 
-from llmc.course.checks.compiled import kernels_of
-from llmc.course.checks.no_race import RACE
+from llmc.course.old.checks.compiled import kernels_of
+from llmc.course.old.checks.no_race import RACE
 from llmc.course.own_names import among_learners_names, learners_names
 
 # where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb

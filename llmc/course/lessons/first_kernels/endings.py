@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.kernel_checks import not_finite
+from llmc.course.old.checks import evidence
+from llmc.course.old.kernel_checks import not_finite
 
 ALIKE = 1e-3  # of the largest
 N = 3  # the argument of axpy(y, x, a, n) that says how many

@@ -4,11 +4,11 @@ from itertools import permutations
 
 import numpy as np
 
-from llmc.course.kernel_checks.evidence import came_from, slots
 from llmc.course.lessons.first_kernels.endings import without_the_last
 from llmc.course.lessons.first_kernels.references import FLAT, FOUR, GELU, LOOP
 from llmc.course.lessons.first_kernels.references import split_heads as right_heads
 from llmc.course.lessons.first_kernels.references import swap_axes as right_axes
+from llmc.course.old.kernel_checks.evidence import came_from, slots
 
 CUT = "the reference cut to whole numbers, as an int holds them"
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 # where to look; a test holds these titles against the headings of notebooks/12_first_kernels.ipynb
 WHO = 'lesson 12, section "1.2 · Who am I?"'

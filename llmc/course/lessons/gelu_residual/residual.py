@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining, last_call, learners_function
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining, last_call, learners_function
 
 # where to look; a test compares these titles with the headings of notebooks/04_gelu_residual.ipynb
 TANH = 'lesson 04, section "3.3 · The slope of tanh"'

@@ -6,9 +6,9 @@ recognised: block_mistakes says what a switch means.
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer, describe
-from llmc.course.checks.inputs import read_only
 from llmc.course.lessons.matmul import results
+from llmc.course.old.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks.inputs import read_only
 
 PARTS = ("ln1w", "ln1b", "qkvw", "qkvb", "attprojw", "attprojb", "ln2w", "ln2b", "fcw", "fcb", "fcprojw", "fcprojb")
 

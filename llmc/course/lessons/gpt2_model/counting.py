@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.polynomials import compared
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.places import quoted
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.polynomials import compared
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.places import quoted
 
 OTHER = (9, 23, 5, 17), (9, 300, 5, 200)  # maxT, V, L, C: sizes at which two mistakes hardly give the same count
 

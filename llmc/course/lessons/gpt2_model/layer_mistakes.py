@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons import embeddings, softmax_crossentropy
 from llmc.course.lessons.attention import heads
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.layernorm import mistakes as layernorm
 from llmc.course.lessons.matmul import layer as matmul
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.course.your_layers.adapters import writes_in_place
 
 B, T, C, NH, V, Vp, MAXT = 2, 5, 6, 2, 9, 12, 7

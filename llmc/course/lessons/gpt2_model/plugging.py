@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.errors import UserError
 
 

@@ -10,9 +10,9 @@ from itertools import accumulate
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.explain import stopped
-from llmc.course.checks.leftovers import of_same_call
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.explain import stopped
+from llmc.course.old.checks.leftovers import of_same_call
 from llmc.course.own_names import learners_names
 
 LIVES = [(a, b) for a in range(3) for b in range(a, 3)]

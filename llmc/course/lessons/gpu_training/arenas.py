@@ -6,8 +6,8 @@ import numpy as np
 
 from llmc import blocks
 from llmc.config import GPT2Config
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.gpu_training.arena_causes import of_overlap, of_size, overlapping, times_the_floor
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 UNIT = 16  # bytes: what every place is a multiple of
 LOOK = "→ Where to look: "

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.kernel_checks.not_finite import FAR, Case, arguments, profiles, refuse, told
 from llmc.course.lessons.gpu_training.places import NOT_FINITE
+from llmc.course.old.kernel_checks.not_finite import FAR, Case, arguments, profiles, refuse, told
 
 
 def classifier(name, got, losses=False):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks.explain import WrongAnswer
 
 # where to look; a test holds these titles against the headings of the lessons
 SHUFFLE = 'lesson 13, section "3.4 · v3: the tree by warp shuffles"'

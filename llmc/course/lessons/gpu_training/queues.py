@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.contrast import listed
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.gpu_training.places import DECIDED, LATER
+from llmc.course.old.checks.contrast import listed
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 
 class Trained(NamedTuple):

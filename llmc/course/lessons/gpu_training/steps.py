@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.kernel_checks.evidence import slots
 from llmc.course.lessons import softmax_crossentropy
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.fast_on_cpu.fused import relocated
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.gpu_training.places import CLASSIFIER, GELU, PADDING, REPLAY
 from llmc.course.lessons.reductions.lanes import LOWEST, back, by_lane, never_rescaled, telling
+from llmc.course.old.kernel_checks.evidence import slots
 
 # ---------------------------------------------------------------------------------------------------- the classifier
 

@@ -5,11 +5,11 @@ Mistakes are {output: {sentence after "out equals ": (array, where to look)}}.
 
 import numpy as np
 
-from llmc.course.checks.causes import why_wide
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining, last_call, learners_function
-from llmc.course.checks.text import asks_for_float64
 from llmc.course.lessons.layernorm.rows import EPS, forward, normalised
+from llmc.course.old.checks.causes import why_wide
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining, last_call, learners_function
+from llmc.course.old.checks.text import asks_for_float64
 
 # where to look; a test compares these titles with the headings of notebooks/01_layernorm.ipynb
 FORWARD = 'lesson 01, section "2 · Forward"'

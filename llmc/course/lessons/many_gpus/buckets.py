@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.config import preset
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import BUCKETS
+from llmc.course.old.checks.evidence import is_explaining
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 STEP_MS = 56.92  # of GPT-2 124M with 32 sequences on an H200 (results.py)
 CLOSE = 0.25  # how much more than the least may be added by what is called good

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer, describe
-from llmc.course.checks.rebound import given_away
 from llmc.course.lessons.many_gpus.places import HANG, QUIET, ZERO
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks.rebound import given_away
 
 
 class Step(NamedTuple):

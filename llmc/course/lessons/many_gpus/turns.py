@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from llmc.course.checks.beside import digits_apart
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.many_gpus.places import COST, RING
+from llmc.course.old.checks.beside import digits_apart
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 
 def play(arrays):

@@ -1,6 +1,5 @@
 """Lesson 03, matmul: what its checks compare with (layer.py, fast.py), and whether an answer uses BLAS (blas.py)."""
 
-from llmc.course.checks.no_race import no_race_in as no_race
 from llmc.course.lessons.matmul.blas import uses_blas
 from llmc.course.lessons.matmul.fast import fast_mistakes
 from llmc.course.lessons.matmul.layer import (
@@ -19,6 +18,7 @@ from llmc.course.lessons.matmul.layer import (
     gradients_of,
     results,
 )
+from llmc.course.old.checks.no_race import no_race_in as no_race
 
 __all__ = [
     "BIAS",

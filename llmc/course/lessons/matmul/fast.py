@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.matmul.layer import FORWARD, forward, forward_mistakes
+from llmc.course.old.checks.contrast import outcome
 
 TWICE = "x · wᵀ + 2b: b is added twice"  # of the known mistakes without blocks
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer, describe
-from llmc.course.checks.polynomials import compared
+from llmc.course.old.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks.polynomials import compared
 
 # where to look; a test holds these titles against the headings of notebooks/03_matmul.ipynb
 FORWARD = 'lesson 03, section "2 · Forward"'

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from llmc.course.checks.protection import refuses_read_only
+from llmc.course.old.checks.protection import refuses_read_only
 
 NAMES = {"matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "multi_dot", "linalg", "blas"}
 NAMES |= {"__matmul__", "__rmatmul__", "__imatmul__", "matrix", "asmatrix"}

@@ -9,9 +9,9 @@ import re
 
 import numpy as np
 
-from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.matmul_kernels.places import BACKGROUND
+from llmc.course.old.kernel_checks.demands import Wasteful
+from llmc.course.old.kernel_checks.runs import SECONDS, patience
 from llmc.errors import KernelError
 
 COPY, END, MULTIPLY, WAIT = 1, 2, 3, 100  # a wait is noted as 100 and how many batches may still be on their way

@@ -9,7 +9,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.bench.kernels.tuning import candidates
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks.explain import WrongAnswer, describe
 from llmc.kernels import ceil_div, matmul
 from llmc.kernels.tiling import TILES, Tile
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.contrast import listed, outcome
+from llmc.course.old.checks.contrast import listed, outcome
 
 NAMES = ("a", "b", "c", "d", "e", "f", "g", "h")
 SIZES = (2, 3, 5, 8)

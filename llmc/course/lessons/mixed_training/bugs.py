@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.mixed_training import bisecting
 from llmc.course.lessons.mixed_training.lowered import PARTS, Lowered, in_bf16
 from llmc.course.lessons.mixed_training.places import BISECT
 from llmc.course.lessons.number_formats.steps import GRADIENTS, Letters
+from llmc.course.old.checks.evidence import is_explaining
+from llmc.course.old.checks.explain import WrongAnswer, describe
 from llmc.model import GPT2
 
 FILE = Path(__file__).parent / "curves.npz"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import WrongAnswer, describe, listed
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import WrongAnswer, describe, listed
 
 WHERE = 'lesson 20, section "5.2 · A schedule"'
 ACTIONS = "make", "drop", "backward"

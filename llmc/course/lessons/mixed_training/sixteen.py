@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.comparison import compare
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.mixed_training import eights
 from llmc.course.lessons.mixed_training.places import GELU, NORM, PACKED
+from llmc.course.old.checks.comparison import compare
 from llmc.precision import bfloat16
 
 NEAREST = 2.0**-8  # the largest relative error of rounding to the nearest

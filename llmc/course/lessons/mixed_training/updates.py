@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.backends.mixed import random_bits
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer, stopped
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.mixed_training.places import CHANCE, UPDATE
 from llmc.course.lessons.mixed_training.sixteen import BF16, widened
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer, stopped
 
 FEW = 8  # wrong weights, at most, that show no cause
 

@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 
-from llmc.course.checks import causes, evidence
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import Named, WrongAnswer
 from llmc.course.lessons.number_formats.carries import lost
 from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, fields
+from llmc.course.old.checks import causes, evidence
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import Named, WrongAnswer
 
 ROWS = 3  # wrong numbers that are listed
 NAN = 0x7FC0  # the pattern that stands for every NaN in a comparison

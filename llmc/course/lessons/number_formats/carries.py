@@ -6,11 +6,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.narrow_types import LINES
-from llmc.course.mutants.learners import learners
-from llmc.course.mutants.places import places, quoted
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.narrow_types import LINES
+from llmc.course.old.mutants.learners import learners
+from llmc.course.old.mutants.places import places, quoted
 from llmc.course.own_names import learners_names
 
 NAMES = {"uint16", "ushort", "u2", "<u2", "H"}

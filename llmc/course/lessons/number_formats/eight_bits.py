@@ -10,11 +10,11 @@ from functools import lru_cache
 import ml_dtypes
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.formats import E4M3, decode, encode
 from llmc.course.lessons.number_formats.steps import After, Letters, letter_model
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.contrast import outcome
 
 # where to look; a test compares these titles with the headings of notebooks/18_number_formats.ipynb
 SCALE = 'lesson 18, section "7 · Eight bits and one scale"'

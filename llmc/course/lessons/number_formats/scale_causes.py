@@ -8,8 +8,6 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.course.checks import causes
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.number_formats.eight_bits import (
     codes_of,
     dequantised,
@@ -19,6 +17,8 @@ from llmc.course.lessons.number_formats.eight_bits import (
     usual,
 )
 from llmc.course.lessons.number_formats.formats import E4M3, decode
+from llmc.course.old.checks import causes
+from llmc.course.old.checks.contrast import outcome
 
 TIMES = 2.0**12  # how much larger the numbers of another call are
 ALIKE = 1.01  # scales that differ by less are taken for the same

@@ -6,8 +6,8 @@ The rule is that of PyTorch's GradScaler: halve the scale and skip the step when
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome, told_apart
-from llmc.course.checks.explain import Named
+from llmc.course.old.checks.contrast import outcome, told_apart
+from llmc.course.old.checks.explain import Named
 
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 DYNAMIC = 'lesson 18, section "5.3 · Dynamic"'

@@ -8,9 +8,9 @@ from math import fsum
 
 import numpy as np
 
-from llmc.course.checks import causes, evidence, text
-from llmc.course.checks.comparison import compare
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks import causes, evidence, text
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer
 
 # where to look; a test compares this title with the headings of notebooks/18_number_formats.ipynb
 KAHAN = 'lesson 18, section "3.3 · Kahan"'

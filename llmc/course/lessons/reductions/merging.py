@@ -4,10 +4,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.course.checks import evidence
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.runs import emulate
 from llmc.course.lessons.reductions.lanes import merge
+from llmc.course.old.checks import evidence
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.runs import emulate
 
 ASK = """
 extern "C" __global__ void ask_merge(float* made, const float* parts, int pairs)

@@ -5,11 +5,11 @@ Mistakes are {name of the output: {sentence after "rstd equals ": (array, where 
 
 import numpy as np
 
-from llmc.course.kernel_checks.evidence import slots
 from llmc.course.lessons import layernorm
 from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm, residual_layernorm_mistakes
 from llmc.course.lessons.reductions.lanes import GAPS, LANES, by_lane, merged, share_of_b, sums_gone_wrong, telling
 from llmc.course.lessons.reductions.places import CACHED, FUSED, MERGE, SHUFFLE
+from llmc.course.old.kernel_checks.evidence import slots
 
 ORDER = "the order is out, mean, rstd"  # of what a function returns: a kernel returns nothing
 EPS_SEEN = 1e-3, 1e-4, 1e-6, 1e-8, 1e-12  # that learners write for 1e-5

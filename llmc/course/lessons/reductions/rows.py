@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
 from llmc.course.lessons import layernorm, softmax_crossentropy
 from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm
 from llmc.course.lessons.reductions import merging
 from llmc.course.lessons.reductions.places import PICTURE
+from llmc.course.old.checks.explain import WrongAnswer
 from llmc.cuda.emulator.findings.absences import why_not_all
 
 

@@ -6,11 +6,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from llmc.course.checks.beside import digits_apart
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import describe
 from llmc.course.lessons.sample_gpt2.places import BEAM
+from llmc.course.old.checks.beside import digits_apart
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining
+from llmc.course.old.checks.explain import describe
 
 MISTAKES = {  # name: what the text that was found is
     "greedy": "what greedy search finds: the most probable token at every step",

@@ -6,8 +6,8 @@ equals ": (array (V,), where to look)}.
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
 from llmc.course.lessons.sample_gpt2.places import TOP_P
+from llmc.course.old.checks.contrast import outcome
 
 PARTS = 1024
 

@@ -1,6 +1,5 @@
 """Lesson 05: what softmax, cross-entropy and the classifier should give, and what known mistakes give instead."""
 
-from llmc.course.checks.held import no_more_than  # noqa: F401, for the check, as all here
 from llmc.course.lessons.softmax_crossentropy.buffers import (  # noqa: F401
     all_cleared,
     classifier_mistakes,
@@ -49,3 +48,4 @@ from llmc.course.lessons.softmax_crossentropy.small_numbers import (  # noqa: F4
     safe_lse,
     safe_sum,
 )
+from llmc.course.old.checks.held import no_more_than  # noqa: F401, for the check, as all here

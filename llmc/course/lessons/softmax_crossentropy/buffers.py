@@ -5,7 +5,6 @@ Mistakes are {sentence after "losses equals ": (wrong array, where to look)}, on
 
 import numpy as np
 
-from llmc.course.checks.explain import Named
 from llmc.course.lessons.softmax_crossentropy.losses import cross_entropy_mistakes
 from llmc.course.lessons.softmax_crossentropy.places import IN_PLACE, P_MINUS_Y, PADDING
 from llmc.course.lessons.softmax_crossentropy.references import (
@@ -16,6 +15,7 @@ from llmc.course.lessons.softmax_crossentropy.references import (
     softmax,
     softmax_backward,
 )
+from llmc.course.old.checks.explain import Named
 
 ZEROS = "the reference with a padding of 0 in the softmax: exp(0) is 1"
 ROW = "row n of logits begins at n · Vp"

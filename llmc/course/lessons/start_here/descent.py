@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.checks import written
-from llmc.course.checks.explain import listed
+from llmc.course.old.checks import written
+from llmc.course.old.checks.explain import listed
 from llmc.model import GPT2
 
 KNOWING_NOTHING = float(np.log(4))  # nats: the loss of a model that gives each of the 4 words the same probability

@@ -5,8 +5,8 @@ Mistakes are {sentence after "out equals ": (array, where to look)}.
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import listed
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import listed
 
 LOOKUP = "lesson 00, step 1"
 SHARES = "lesson 00, step 4: first the mask, then the softmax of each row"

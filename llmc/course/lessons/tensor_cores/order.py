@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.tensor_cores.places import ORDER
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 DOWN = 8  # tiles of a band of rows
 GRIDS = (  # blocks, down, across; two of them with equally many blocks

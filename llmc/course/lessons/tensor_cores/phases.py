@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.tensor_cores.places import NO_PHASE, ROLES
 from llmc.course.lessons.tensor_cores.rounds import ROUNDS, STAGES, by_rounds, in_rounds, row
+from llmc.course.old.checks.evidence import is_explaining
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks.runs import SECONDS, patience
 from llmc.cuda.emulator.compiling.text import line_at, mask
 from llmc.errors import KernelError, NoCompiler, UserError
 

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from llmc.course.kernel_checks.demands import Wasteful
-from llmc.course.kernel_checks.runs import SECONDS, patience
 from llmc.course.lessons.tensor_cores.places import NO_PHASE, ROLES
+from llmc.course.old.kernel_checks.demands import Wasteful
+from llmc.course.old.kernel_checks.runs import SECONDS, patience
 from llmc.errors import KernelError
 
 STAGES, N, THREADS = 3, 128, 160

@@ -6,8 +6,8 @@ is an array (B, 2, 8, 4) here, so that lanes may disagree.
 
 import numpy as np
 
-from llmc.course.kernel_checks import not_finite
 from llmc.course.lessons.tensor_cores.places import SOFTENED
+from llmc.course.old.kernel_checks import not_finite
 
 FORGETS = "the result with a total of the last tile alone"  # told apart while it is finite
 OVERFLOW = (  # right for small scores

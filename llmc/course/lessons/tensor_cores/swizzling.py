@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer
-from llmc.course.kernel_checks import runs
 from llmc.course.lessons.tensor_cores.places import SWIZZLED
+from llmc.course.old.checks.explain import WrongAnswer
+from llmc.course.old.kernel_checks import runs
 from llmc.errors import KernelError
 
 LINES, GROUPS = 64, 8

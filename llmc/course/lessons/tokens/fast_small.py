@@ -4,9 +4,9 @@ import time
 from collections import Counter
 from copy import deepcopy
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.smallest import in_common
 from llmc.course.lessons.tokens.bpe import count_pairs, merge, most_frequent
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.smallest import in_common
 
 TRIED, MERGES = 240, 4
 SECONDS = 2.0  # of processor time for all small trainings

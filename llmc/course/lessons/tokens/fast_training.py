@@ -5,10 +5,6 @@ from copy import deepcopy
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining, learners_function
-from llmc.course.checks.explain import describe, stopped
-from llmc.course.checks.smallest import FEW, smallest
 from llmc.course.lessons.tokens.bpe import count_pairs, merge
 from llmc.course.lessons.tokens.bpe.telling import row
 from llmc.course.lessons.tokens.fast_mistakes import train_fast, training_mistakes
@@ -18,6 +14,10 @@ from llmc.course.lessons.tokens.fast_small import (
     only_with,
     where_it_goes_wrong,
 )
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining, learners_function
+from llmc.course.old.checks.explain import describe, stopped
+from llmc.course.old.checks.smallest import FEW, smallest
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.beside import first_difference
-from llmc.course.checks.contrast import outcome, told_apart
-from llmc.course.checks.explain import WrongAnswer, describe
+from llmc.course.old.checks.beside import first_difference
+from llmc.course.old.checks.contrast import outcome, told_apart
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 FILE = 'lesson 08, section "7.1 · Byte by byte"'
 LOADER = 'lesson 08, section "8.1 · x, and y one later"'

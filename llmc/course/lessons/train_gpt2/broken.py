@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.train_gpt2.conditions import AS_WELL, told
 from llmc.course.lessons.train_gpt2.logs import BROKEN, FILE, SETTINGS, as_log
 from llmc.course.lessons.train_gpt2.places import LOGS, SICK
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 
 class Run(NamedTuple):

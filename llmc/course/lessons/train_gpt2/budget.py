@@ -4,11 +4,11 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from llmc.course.checks.contrast import listed
-from llmc.course.checks.explain import WrongAnswer, describe
 from llmc.course.lessons.train_gpt2.places import BUDGET
 from llmc.course.lessons.training_loop.settings import refused
 from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
+from llmc.course.old.checks.contrast import listed
+from llmc.course.old.checks.explain import WrongAnswer, describe
 
 GOAL = 0.7  # bits per byte that must be won
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.blame import FOREIGN, TESTS
+from llmc.course.old.checks.blame import FOREIGN, TESTS
 
 SIGNS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 AS_WELL = "which holds as well"  # where two conditions compete

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.checks.explain import describe
 from llmc.course.lessons.train_gpt2.places import FINDER
+from llmc.course.old.checks.explain import describe
 
 BETA, MARGIN = 0.9, 1.0  # of the smoothing; nats above the least smoothed loss at which the test ends
 

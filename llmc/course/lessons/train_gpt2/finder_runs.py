@@ -7,10 +7,10 @@ import copy
 
 import numpy as np
 
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining
 from llmc.course.lessons.train_gpt2.finder import MARGIN, grown, length, smooth, smooth_mistakes, standing_still, tested
 from llmc.course.lessons.train_gpt2.places import FINDER
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining
 
 RANGES = (0.1, 1e4, 90), (0.3, 2e5, 60), (1.0, 3e4, 110), (0.02, 20.0, 40), (0.01, 5.0, 25)  # of further tests
 QUIET = (0.1, 10.0, 50)  # of one whose losses are a hundredth

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from llmc.course.checks.beside import first_difference
-from llmc.course.checks.weights import as_a_sum
 from llmc.course.lessons.training_loop.steps import bigram_loss, validation
+from llmc.course.old.checks.beside import first_difference
+from llmc.course.old.checks.weights import as_a_sum
 from llmc.course.own_names import learners_names
 
 MODELS = 4  # more than there are batches

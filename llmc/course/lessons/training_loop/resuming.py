@@ -7,7 +7,7 @@ from numbers import Integral
 
 import numpy as np
 
-from llmc.course.checks.explain import describe
+from llmc.course.old.checks.explain import describe
 
 # where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 DEPENDS = 'lesson 10, section "6.1 · What the next step depends on"'

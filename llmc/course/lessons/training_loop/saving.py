@@ -8,7 +8,7 @@ what was written since; of the folder, its changes up to its last sync and any f
 from dataclasses import dataclass
 from itertools import product
 
-from llmc.course.checks.explain import WrongAnswer
+from llmc.course.old.checks.explain import WrongAnswer
 
 # where to look; a test compares these titles with the headings of notebooks/10_training_loop.ipynb
 POWER = 'lesson 10, section "7.2 · The power goes"'

@@ -8,9 +8,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from llmc.course.checks.evidence import is_explaining
-from llmc.course.checks.explain import WrongAnswer, describe, listed
 from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
+from llmc.course.old.checks.evidence import is_explaining
+from llmc.course.old.checks.explain import WrongAnswer, describe, listed
 
 GOAL = 0.26  # nats below the given settings' loss
 USUAL = 1.5e-3, 1e-2  # learning rates between which another of them is not tried first

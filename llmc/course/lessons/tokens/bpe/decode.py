@@ -4,8 +4,8 @@ import codecs
 import re
 from contextlib import suppress
 
-from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, explain, telling_cases
+from llmc.course.old.checks.explain import describe
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 DECODE = 'lesson 08, section "4.1 · Decode"'

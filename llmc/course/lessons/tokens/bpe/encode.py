@@ -4,9 +4,9 @@ import math
 from contextlib import contextmanager
 from itertools import permutations
 
-from llmc.course.checks.explain import describe
 from llmc.course.lessons.tokens.bpe.step import count_pairs, merge, most_frequent
 from llmc.course.lessons.tokens.bpe.telling import BYTES, Small, draw_letters, explain, row, telling_cases
+from llmc.course.old.checks.explain import describe
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 ENCODE = 'lesson 08, section "4.2 · Encode: the lowest rank first"'

@@ -1,10 +1,10 @@
 """What the check of `bpe_step` calls it on, and what it says about the results."""
 
-from llmc.course.checks.explain import describe, stopped
 from llmc.course.lessons.tokens.bpe.step import bpe_step, count_pairs, merge
 from llmc.course.lessons.tokens.bpe.step_mistakes import step_mistakes, wrong_choices
 from llmc.course.lessons.tokens.bpe.step_small import PROPERTIES, shrunk
 from llmc.course.lessons.tokens.bpe.telling import Small, confirmed, draw_letters, explain, row, telling_cases
+from llmc.course.old.checks.explain import describe, stopped
 
 # where to look; a test holds this title against the headings of notebooks/08_tokens.ipynb
 TIES = "your token is as frequent as the expected one, which sorts first"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llmc.course.checks.causes import whole
-from llmc.course.checks.contrast import outcome
-from llmc.course.checks.evidence import is_explaining, learners_function
-from llmc.course.checks.explain import Named
-from llmc.course.checks.smallest import in_common, smallest
+from llmc.course.old.checks.causes import whole
+from llmc.course.old.checks.contrast import outcome
+from llmc.course.old.checks.evidence import is_explaining, learners_function
+from llmc.course.old.checks.explain import Named
+from llmc.course.old.checks.smallest import in_common, smallest
 
 KEPT = "this is what an earlier call returned, with other arguments in part"
 TRIED = 300  # small calls

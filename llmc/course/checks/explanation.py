@@ -1,0 +1,126 @@
+"""From a wrong result to its Diagnosis: explainers in a list, tried in order, the first that knows more is taken.
+
+buffers           what a buffer still holds: never written, overwritten, not cleared
+named mistakes    an edit of our solution that has a name gives these numbers, and those of calls on other numbers
+exact patterns    sign, factor, transposed, shifted: they rest on every entry
+kept state        a fresh copy of the learner's function is right
+edits of ours     a generated edit of our solution gives these numbers
+orders            the right numbers in wrong places
+repair            with one edit of the learner's text the whole check passes
+region            where it is wrong, and what the wrong entries have in common
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from llmc.course.checks.check import running
+from llmc.course.checks.comparison import Difference, same
+from llmc.course.checks.diagnosis import Diagnosis, Kind
+from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
+from llmc.course.checks.region import region
+
+
+@dataclass
+class Case:
+    """A wrong result. difference: of arrays; None for texts, lists and whole numbers. search: what looks for edits.
+
+    Where the result is no output of the check's last call, or there is no check, there is nothing to search: None.
+    """
+
+    name: str
+    difference: Difference | None
+    search: object | None
+    check: object | None
+
+
+def buffers(case):
+    told = case.difference and first_match(case.difference, BUFFERS)
+    return Diagnosis(Kind.BUFFER, told) if told else None
+
+
+def named_mistakes(case):
+    known = case.difference.known.items() if case.difference is not None else ()
+    told = next((words for words, array in known if same(case.difference.got, np.asarray(array, np.float64))), None)
+    if told:
+        return Diagnosis(Kind.NAMED, f"{case.name} equals {told}")
+    found = case.search and case.search.named_mistake()
+    place = found and case.check.exercise.place(found.place)
+    return Diagnosis(Kind.NAMED, f"{case.name} equals {found.made}", look=place) if found else None
+
+
+def exact_patterns(case):
+    told = case.difference and case.difference.finite and first_match(case.difference, EXACT)
+    return Diagnosis(Kind.PATTERN, told) if told else None
+
+
+def kept_state(case):
+    told = case.search and case.search.right_when_new()
+    return Diagnosis(Kind.STATE, f"{case.name} is wrong, and {told}") if told else None
+
+
+def edits_of_ours(case):
+    edit = case.search and case.search.edit_of_ours()
+    return edit and Diagnosis(Kind.EDIT_OF_OURS, f"{case.name} has the values that our solution gives {edit.words}")
+
+
+def orders(case):
+    told = case.difference and case.difference.finite and first_match(case.difference, ORDERS)
+    return Diagnosis(Kind.PATTERN, told) if told else None
+
+
+def repairs(case):
+    edit = case.search and case.search.repair()
+    told = (
+        edit
+        and f"{case.name} is wrong. Your {case.check.what} passes this whole check {edit.words}, in line {edit.line}"
+    )
+    return Diagnosis(Kind.REPAIR, told) if told else None
+
+
+def regions(case):
+    if case.difference is None:
+        return None
+    news = [f"New in this call: {case.check.news}."] if case.check and case.check.news else []
+    return Diagnosis(Kind.PLACE, f"{case.name} has wrong values", more=[*region(case.difference), *news])
+
+
+EXPLAINERS = (buffers, named_mistakes, exact_patterns, kept_state, edits_of_ours, orders, repairs, regions)
+
+
+def explain(known: Diagnosis | None, difference: Difference | None, name, got, expected, look="") -> Diagnosis:
+    """What is to be said of a wrong result. known: what is known of it already, where there is no `difference`."""
+    check = running()
+    explains = check is not None and check.explains
+    if known is not None and known.kind is Kind.SHAPE:
+        found = known
+    elif check is not None and not explains:
+        found = known or Diagnosis(Kind.PLACE, f"{name} has wrong values")
+    else:
+        right = expected if difference is None else difference.target.astype(np.asarray(got).dtype)
+        case = Case(name, difference, check.search(got, np.array(got), right) if explains else None, check)
+        if difference is not None and check is not None and check.calls:
+            difference.lengths = _lengths(check.calls[-1])
+        found = next((it for explainer in EXPLAINERS if (it := explainer(case))), known)
+    found.output, found.look = name, found.look or look
+    if difference is not None and not found.table:
+        found.picture = difference.picture()
+        found.table = [] if found.picture else difference.table()
+        if found.picture:
+            found.table = difference.table()[:3]
+    elif known is not None and found is not known:
+        found.table = known.table
+        found.more = [*found.more, f"{known.sentence}."]
+    return found
+
+
+def _lengths(call) -> dict:
+    """{"x.shape[-1]": 7}: lengths of the call's arrays, by which a factor can be named."""
+    found = {}
+    for name, value in call.named.items() if call.arguments is not None else ():
+        if isinstance(value, np.ndarray):
+            for k, n in enumerate(value.shape):
+                found.setdefault(f"{name}.shape[{k - value.ndim if k == value.ndim - 1 else k}]", n)
+        elif isinstance(value, int) and not isinstance(value, bool):
+            found.setdefault(name, value)
+    return {name: n for name, n in found.items() if list(found.values()).count(n) and n > 1}

@@ -1,0 +1,127 @@
+"""An answer that does not come to an end, and one that the Stop button ended: in which line was it?
+
+A check counts the processor time of its thread, because a busy machine makes no answer endless. It works in the main
+thread alone, where there is `signal.setitimer`; compiled code ends when it likes, and nobody says anything then.
+"""
+
+import ast
+import inspect
+import signal
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from llmc.course.checks.guards.isolation import is_foreign
+
+COMPILER = str(Path(np.__file__).parents[1] / "numba")
+SECONDS = 180.0  # of processor time that one call of the learner's function may take
+TICK = 1.0  # seconds between two looks at a call that has taken longer
+_open = []  # the Limit of the check whose block is running; or none
+
+
+class StillRunning(BaseException):
+    """A call has not come to an end. No `except Exception` of the learner's may catch it."""
+
+    def __init__(self, seconds):
+        super().__init__(f"still running after {seconds:.0f} s")
+        self.seconds = seconds
+
+
+class Stopped(KeyboardInterrupt):
+    """The learner has stopped a check. A notebook shows this sentence in place of a traceback."""
+
+    def _render_traceback_(self, *unused):
+        return str(self).splitlines()
+
+
+class Limit:
+    """The time limit of a check's calls, from `start` to `stop`. cell: the frame of the check cell."""
+
+    def __init__(self, cell):
+        self.cell, self.began, self.began_wall, self.late = cell, time.thread_time(), time.perf_counter(), False
+        self.before = None  # the handler that was there; None while this one is not
+
+    def start(self):
+        """Begin to count, unless somebody else does."""
+        mine = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+        if mine and not any(signal.getitimer(signal.ITIMER_VIRTUAL)):
+            self.before = signal.signal(signal.SIGVTALRM, self._look) or signal.SIG_DFL
+            signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, TICK)
+        _open.append(self)
+
+    def stop(self):
+        """Leave everything as it was."""
+        _open.remove(self)
+        if self.before is not None:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, self.before)
+            self.before = None
+
+    def begin(self):
+        """The learner's function is called."""
+        self.began, self.began_wall, self.late = time.thread_time(), time.perf_counter(), False
+
+    def _look(self, number, frame):
+        """Raise StillRunning in the learner's code if it was there the last time, too, after all these seconds.
+
+        What has just left compiled code may end at once.
+        """
+        taken = time.thread_time() - self.began
+        if taken < SECONDS or not self._is_the_learners(frame):
+            self.late = False
+        elif not self.late:
+            self.late = True
+        else:
+            self.late = False
+            raise StillRunning(taken)
+
+    def _is_the_learners(self, frame) -> bool:
+        """Does the learner's code run, and nothing of ours on its behalf? Numba compiles as long as it must."""
+        while frame is not None and frame is not self.cell:
+            file = frame.f_code.co_filename
+            if not is_foreign(file):
+                return not file.endswith(", edited>")  # what the search for a mistake makes has a limit of its own
+            if file.startswith(COMPILER):
+                return False
+            frame = frame.f_back
+        return False
+
+
+def begin():
+    """The function of the running check's learner is called, if there is one."""
+    if _open:
+        _open[-1].begin()
+
+
+def where(frames) -> str:
+    """ "in line 7, `i += 2`, of the loop `while i < n`": where the innermost (frame, line) is; perhaps in no loop.
+
+    frames: those of the learner's functions, the innermost last.
+    """
+    frame, line = frames[-1]
+    lines, first = _source(frame)
+    said = f"in line {line}, `{lines[line - first].strip()}`" if 0 <= line - first < len(lines) else f"in line {line}"
+    loop = next((found for each in reversed(frames) if (found := _loop_around(*each))), None)
+    return f"{said}, of the loop `{loop}`" if loop and f"`{loop}:`" not in said else said
+
+
+def _source(frame):
+    try:
+        return inspect.getsourcelines(frame.f_code)
+    except (OSError, TypeError):
+        return [], 1
+
+
+def _loop_around(frame, line) -> str | None:
+    """The `while` that a line lies in, the innermost; None without one."""
+    lines, first = _source(frame)
+    try:
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except SyntaxError:
+        return None
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
+    around = [node for node in loops if node.lineno <= line - first + 1 <= node.end_lineno]
+    return f"while {ast.unparse(max(around, key=lambda node: node.lineno).test)}" if around else None

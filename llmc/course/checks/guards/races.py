@@ -1,0 +1,53 @@
+"""Races of a prange, whose turns run at the same time. Importing this does not import Numba."""
+
+import sys
+
+from llmc.course.checks.diagnosis import WrongAnswer
+
+RACE = 'lesson 11, section "9.1 · A race"'  # a test compares this title with the headings of that notebook
+
+
+def no_race(watch):
+    """Raise WrongAnswer if `find_races` saw a race, or an index outside of its array; None is no evidence."""
+    if watch is not None and watch.outside:
+        raise WrongAnswer(
+            f"an index outside of its array: {watch.outside}. Compiled, nothing checks an index: your function reads "
+            "and writes whatever lies there."
+        )
+    if watch is not None and watch.races:
+        race = watch.races[0]
+        shared = (
+            f" All turns share `{race.array}`, which is made outside of the loop: make scratch memory inside of it."
+        )
+        overlap = f" {race.overlap}." if race.overlap else ""
+        raise WrongAnswer(
+            f"a race: {race}. Numba may run both at the same time, and then one of the two is lost."
+            f"{shared * (race.own and race.array.isidentifier())}{overlap}",
+            look=RACE,
+        )
+
+
+def no_race_in(function, *arguments):
+    """The same for this call, which runs in plain Python, with three threads: use small arrays."""
+    if "numba" in sys.modules and has_prange(function):
+        from llmc.course.races.find import find_races
+
+        no_race(find_races(function, *arguments))
+
+
+def has_prange(function) -> bool:
+    """Does a function, or one that it calls by a name, have a loop whose turns run at the same time?"""
+    todo, seen = [function], set()
+    while todo:
+        plain = todo.pop()
+        plain = getattr(plain, "py_func", getattr(plain, "func", plain))  # what Numba compiled, or a partial
+        code = getattr(plain, "__code__", None)
+        library = (getattr(plain, "__module__", None) or "").startswith(("numpy", "numba", "scipy"))
+        if code is None or code in seen or library:
+            continue
+        seen.add(code)
+        if "prange" in code.co_names:
+            return True
+        names = [name for name in code.co_names if name in plain.__globals__]
+        todo += [plain.__globals__[name] for name in names] + [c.cell_contents for c in plain.__closure__ or ()]
+    return False

@@ -1,0 +1,153 @@
+"""State that a function keeps between calls, in a global, a default argument or an attribute."""
+
+import ast
+import copy
+from contextlib import suppress
+
+import numpy as np
+
+from llmc.course.checks.calls import alike
+from llmc.course.mutation.program import program_of, solution_of
+from llmc.course.own_names import learners_names
+
+CLEARLY = 1e-3  # of the largest number: what differs by less may be rounding
+KEEPS = (dict, list, set)
+COMPUTED = "it keeps what it has computed for an array, by its address or its size, though its numbers change"
+ROOM = 1 / 3  # the power of a type's largest number that large ones are: their squares are finite
+
+
+def after_success(check) -> str:
+    """A sentence if an answer that was right gives an old result for new numbers, or another one after large ones."""
+    call = check.smallest
+    solution = solution_of(check.exercise.name)
+    if call is None or solution is None or check.exercise.name != check.name:
+        return ""
+    with (
+        learners_names(),
+        np.errstate(all="ignore"),
+        suppress(Exception),
+    ):  # such a call may stop  # such a call may stop
+        return _stale(call, solution) or _after_large(call, solution)
+    return ""
+
+
+def right_when_new(call, label, right) -> str:
+    """A sentence if the failing call is right in a fresh copy of the learner's function; else ""."""
+    program = program_of(call.function)
+    if program is None or not _may_keep(program):
+        return ""
+    with suppress(Exception):
+        if alike(call.run(_fresh(program))[label], right):
+            return f"its first call would be right: it keeps something from one call to the next{_where(program)}"
+    return ""
+
+
+def _stale(call, solution) -> str:
+    """Call it on one array twice, with other numbers in it the second time: does the first result come again?"""
+    names = [*call.named]
+    for at, value in enumerate(call.arguments):
+        floats = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 2
+        if not floats or not call.locked[at]:
+            continue
+        arguments, options = copy.deepcopy((call.arguments, call.options))
+        first = _outputs(call, call.function, arguments, options)
+        arguments[at][...] = _other_numbers(value)
+        again = _outputs(call, call.function, arguments, options)
+        before, after = (_outputs(call, solution.function(), args, options) for args in (call.arguments, arguments))
+        for label in first.keys() & after.keys() - {f"argument {names[at]}"}:
+            same = np.array_equal(first[label], again[label], equal_nan=True) and np.size(first[label]) > 2
+            if same and _far(before[label], after[label]) and _far(again[label], after[label]):
+                told = f"your function gives a result again when other numbers are written into `{names[at]}`"
+                return f"{told}: {COMPUTED}"
+    return ""
+
+
+def _after_large(call, solution) -> str:
+    """Does a call with very large numbers change what the next one gives?"""
+    floats = [a for a in call.arguments if isinstance(a, np.ndarray) and a.dtype.kind == "f" and np.isfinite(a).any()]
+    tops = [float(np.finfo(a.dtype).max) ** ROOM / np.abs(a[np.isfinite(a)]).max(initial=1e-9) for a in floats]
+    if not tops:
+        return ""
+    factor = 2.0 ** int(np.log2(min(tops)))
+    times = lambda a: a * a.dtype.type(factor) if any(a is each for each in floats) else copy.deepcopy(a)  # noqa: E731
+    first = _outputs(call, call.function, *copy.deepcopy((call.arguments, call.options)))
+    _outputs(call, call.function, tuple(map(times, call.arguments)), copy.deepcopy(call.options))
+    again = _outputs(call, call.function, *copy.deepcopy((call.arguments, call.options)))
+    right = _outputs(call, solution.function(), *copy.deepcopy((call.arguments, call.options)))
+    for label in first.keys() & again.keys() & right.keys():
+        if (
+            _far(first[label], again[label])
+            and _far(again[label], right[label])
+            and not _far(first[label], right[label])
+        ):
+            once = "your function gives something else for the same arguments after a call with very large numbers"
+            return f"{once}: it keeps something from one call to the next{_where(program_of(call.function))}"
+    return ""
+
+
+def _outputs(call, function, arguments, options) -> dict:
+    """Copies of what it returns and writes; inputs are locked as in the check, or Numba would compile once more."""
+    from llmc.course.checks.calls import outputs_of
+
+    locked = [a for a, lock in zip(arguments, call.locked) if lock and isinstance(a, np.ndarray)]
+    for array in locked:
+        array.flags.writeable = False
+    try:
+        return copy.deepcopy(outputs_of(function, function(*arguments, **options), arguments, options, call.returns))
+    finally:
+        for array in locked:
+            array.flags.writeable = True
+
+
+def _may_keep(program) -> bool:
+    """Has it a place for results, in a global, a default argument, or an attribute?"""
+    nodes = [node for function in program.own for node in ast.walk(function)]
+    defaults = [
+        each for node in nodes if isinstance(node, ast.arguments) for each in (*node.defaults, *node.kw_defaults)
+    ]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    places = any(isinstance(each, ast.Dict | ast.List | ast.Set | ast.Call) for each in defaults)
+    writes = any(isinstance(node, ast.Global) for node in nodes) or any(
+        isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == program.name for node in nodes
+    )
+    return places or writes or any(type(program.names.get(name)) in KEEPS for name in names)
+
+
+def _fresh(program):
+    """The learner's function without what its calls have left."""
+    kept = {name: type(value)() for name, value in program.names.items() if type(value) in KEEPS}
+    was, program.names = program.names, program.names | kept
+    try:
+        return program.function()
+    finally:
+        program.names = was
+
+
+def _where(program) -> str:
+    """ ", in its default argument `memory`": where that is the only place; else ""."""
+    if program is None:
+        return ""
+    named = []
+    for function in program.own:
+        arguments = getattr(function, "args", None)
+        for each, default in zip([*arguments.args][::-1], arguments.defaults[::-1]) if arguments else ():
+            named += [each.arg] * isinstance(default, ast.Dict | ast.List | ast.Set | ast.Call)
+    return (
+        f", in its default argument `{named[0]}`, which Python makes once, not in every call" if len(named) == 1 else ""
+    )
+
+
+def _other_numbers(array):
+    """Of nearly the same size, in other places."""
+    return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
+
+
+def _far(one, other) -> bool:
+    """Do two arrays, or numbers, differ clearly in what is finite in both, or in what is finite?"""
+    if np.shape(one) != np.shape(other) or np.asarray(one).dtype.kind not in "fiub":
+        return False
+    finite = np.isfinite(one)
+    if not np.array_equal(finite, np.isfinite(other)):
+        return True
+    one, other = np.asarray(one, np.float64)[finite], np.asarray(other, np.float64)[finite]
+    return bool(np.abs(one - other).max(initial=0) > CLEARLY * np.abs(other).max(initial=0))

@@ -1,0 +1,287 @@
+"""Mistakes that the numbers themselves reveal, whatever the layer.
+
+Each pattern is a small function of a `Difference` that returns one sentence, or None when the mistake is not this one.
+The order matters, because the first match is reported. BUFFERS and EXACT rest on every entry; ORDERS rest on where the
+right numbers are. To add a pattern, write a function and list it in one of these tables.
+"""
+
+from itertools import combinations, product
+
+import numpy as np
+
+from llmc.course.checks.comparison import Difference, same
+from llmc.course.uncleared import GARBAGE
+
+FEW = 4  # entries; fewer of them may be alike by chance
+SMALL = (2, 3, 4)  # factors that a formula may have
+MOST = 6  # indices that a sentence lists
+MANY = 1_000_000  # entries; larger arrays are not searched for an order
+FAR = 30  # times as far from its place as from the number that it should be
+ALONG = (
+    ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
+    ("has the right numbers of the last index at every index of", lambda a, axis: a.take([-1], axis)),
+    ("has the mean of the right numbers in place of each, along", lambda a, axis: a.mean(axis, keepdims=True)),
+    ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
+)
+
+# ----------------------------------------------------------------------------- what a buffer or a new array still holds
+
+
+def never_written(it: Difference):
+    if it.before is not None and np.array_equal(it.held, it.before, equal_nan=True):
+        return f"{it.name} was never written: it still holds what was in the buffer before the call"
+
+
+def partly_written(it: Difference):
+    if it.before is None:
+        return None
+    left = np.isclose(it.held, it.before, rtol=1e-8, atol=0) & ~np.isclose(it.target, it.before, rtol=1e-8, atol=0)
+    right = ~left & ~it.wrong
+    if left.any() and right.any() and (left | right).all():
+        return f"part of {it.name} is as it was before the call: {_how_many(left, right)}"
+    return None
+
+
+def never_cleared(it: Difference):
+    """Parts of a new array that hold what np.empty had left there, or all that was added to it."""
+    left = it.got == GARBAGE
+    if left.any() and (left | ~it.wrong).all():
+        return f"part of {it.name} was never written: {_how_many(left, ~left)}; np.empty clears nothing"
+    left = np.abs(it.got - it.expected - GARBAGE) <= LOOSE * GARBAGE
+    if left.any() and (left | ~it.wrong).all():
+        return f"{it.name} was added to an array of np.empty, which holds any numbers: np.zeros makes one of zeros"
+    return None
+
+
+LOOSE = 1e-4  # of a number that others were added to
+
+
+def cleared(it: Difference):
+    if it.adds and not it.held.any() and np.any(it.before):
+        return f"{it.name} was set to zero: what the buffer held is lost"
+
+
+def overwritten(it: Difference):
+    if it.adds and same(it.held, it.expected):
+        return f"{it.name} was overwritten instead of accumulated: add to what the buffer holds, with +="
+
+
+def accumulated(it: Difference):
+    if it.before is not None and not it.adds and same(it.got, it.expected + it.before):
+        return f"{it.name} was accumulated where it should be overwritten: what the buffer held must not matter"
+
+
+def multiplied(it: Difference):
+    """What the buffer held was multiplied, or added again: by one number, or by another in each row."""
+    if not it.adds or it.got.ndim == 0 or it.got.shape[-1] < FEW or not it.before.all():
+        return None
+    change = (it.got - it.expected) / it.before  # (…, n)
+    if np.abs(change).max() < LOOSE or np.ptp(change, axis=-1).max() > LOOSE * np.abs(change).max():
+        return None
+    numbers = np.unique(np.round(1 + change[..., 0], 4))
+    if set(numbers) <= {0, 1}:
+        return f"part of {it.name} was overwritten instead of accumulated"
+    by = f"{numbers[0]:g}" if len(numbers) == 1 else "another number in each row"
+    return f"what {it.name} held was multiplied by {by}, and must stay as it is: multiply only what you add to it"
+
+
+def all_zero(it: Difference):
+    if not it.got.any() and it.expected.any() and it.expected.ndim:
+        return f"nothing was added to {it.name}" if it.adds else f"{it.name} is all zeros"
+
+
+# --------------------------------------------------------------------------------- exact: they rest on every entry
+
+
+def sign_flipped(it: Difference):
+    if same(it.got, -it.expected):
+        return f"{it.what} has the wrong sign"
+
+
+def constant_factor(it: Difference):
+    squares = np.vdot(it.expected, it.expected)
+    if not 0 < squares < np.inf or it.expected.size < 3:
+        return None
+    factor = float(np.vdot(it.expected, it.got) / squares)
+    if abs(factor) < LOOSE or abs(factor - 1.0) < 1e-2 or not same(it.got, factor * it.expected):
+        return None  # nearly right: too few digits in a constant, or an eps, but not a factor in a formula
+    return f"{it.what} is {_factor(factor, it)} times what it should be, everywhere"
+
+
+def _factor(factor, it) -> str:
+    """ "1/7, where x.shape[-1] is 7": a length, its inverse or its root; a small number; else plain digits."""
+    sign, factor = "-" if factor < 0 else "", abs(factor)
+    for n, name in [*((n, name) for name, n in it.lengths.items()), *((n, "") for n in SMALL)]:
+        where = f", where {name} is {n}," if name else ""
+        for text, value in ((f"{n}", n), (f"1/{n}", 1 / n), (f"√{n}", n**0.5), (f"1/√{n}", n**-0.5)):
+            if n > 1 and np.isclose(factor, value, rtol=1e-5):
+                return sign + text + where
+    return f"{sign}{factor:.6g}"
+
+
+def power(it: Difference):
+    """1 / x, √x or x² in place of x, entry by entry."""
+    got, right = it.got, it.expected
+    if it.adds or right.size < FEW or not (right.all() and got.all() and np.isfinite(right).all()):
+        return None
+    alike = lambda one, other: np.abs(one / other - 1).max() < LOOSE  # noqa: E731
+    if alike(got * right, 1.0):
+        return f"{it.name} is 1 divided by what it should be"
+    if alike(got * got, right):
+        return f"{it.name} is the square root of what it should be"
+    if alike(got, right * right):
+        return f"{it.name} is the square of what it should be"
+    return None
+
+
+def transposed(it: Difference):
+    for i, j in reversed([*combinations(range(it.got.ndim), 2)]):
+        if it.got.shape[i] == it.got.shape[j] and same(it.got.swapaxes(i, j), it.expected):
+            return f"{it.what} is transposed: axes {i} and {j} are swapped"
+    return None
+
+
+def shifted(it: Difference):
+    difference = it.got - it.expected
+    if difference.size >= 3 and same(difference, np.full_like(difference, difference.mean())):
+        return f"{it.name} is off by the same amount everywhere: got - expected = {difference.mean():.6g}"
+
+
+def reshaped(it: Difference):
+    """Numbers of another layout put into this shape; of more axes, those up to some axis are the rows."""
+    shape, numbers = it.expected.shape, it.expected.size
+    for k in range(1, len(shape)):
+        rows = int(np.prod(shape[:k]))
+        if 1 < rows < numbers and same(it.got, it.expected.reshape(rows, -1).T.reshape(shape)):
+            order = f"({rows}, {numbers // rows}) matrix"
+            return (
+                f"{it.what} holds the right numbers in the order of its transposed {order}: a reshape is no transpose"
+            )
+    for i, j in combinations(range(len(shape)), 2):
+        other = it.expected.swapaxes(i, j)
+        if 1 < shape[i] != shape[j] > 1 and same(it.got, other.reshape(shape)):
+            return f"{it.what} holds the right numbers, laid out as {other.shape} and only reshaped to {shape}"
+    return None
+
+
+def along_an_axis(it: Difference):
+    """Running sums, one index or the mean in place of the numbers themselves."""
+    if it.got.size < FEW:
+        return None
+    for axis, (words, change) in product(range(it.expected.ndim), ALONG):
+        made = change(it.expected, axis) if it.expected.shape[axis] > 1 else None
+        if made is not None and same(it.got, np.zeros_like(it.expected) + made):
+            return f"{it.what} {words} axis {axis}"
+    return None
+
+
+# --------------------------------------------------------------------------------- orders: right numbers, wrong places
+
+
+def off_by_one(it: Difference):
+    """Shifted by one along an axis; the entry at the end may wrap around or be anything."""
+    for axis, length in enumerate(it.got.shape):
+        first, last = np.arange(length - 1), np.arange(1, length)
+        for here, there, word in ((first, last, "next"), (last, first, "previous")) if length > 2 else ():
+            got, wanted = it.got.take(here, axis), it.expected.take(there, axis)
+            if got.size >= 3 and same(got, wanted) and not same(wanted, it.expected.take(here, axis)):
+                return f"{it.what} is off by one along axis {axis}: each index holds what belongs to the {word} one"
+    return None
+
+
+def blocks_of_heads(it: Difference):
+    """(…, C) that a reshape has cut into heads without the transpose that belongs to it."""
+    shape, length = it.got.shape, it.got.shape[-1] if it.got.ndim else 0
+    counts = [n for n in range(2, length) if length % n == 0] if it.got.size <= MANY else []
+    for n in counts if len(shape) > 1 and _distinct(it.expected) else ():
+        by_head = it.expected.reshape(*shape[:-1], n, length // n)  # (…, T, n, hs)
+        if same(by_head.swapaxes(-1, -2).reshape(shape), it.got):
+            return f"{it.what} has its last axis in the order ({length // n}, {n}) instead of ({n}, {length // n})"
+        cut = it.expected.reshape(*shape[:-2], n, shape[-2], length // n)  # (…, n, T, hs)
+        if same(by_head.swapaxes(-2, -3).reshape(shape), it.got) or same(cut.swapaxes(-2, -3).reshape(shape), it.got):
+            return f"{it.what} has {n} heads mixed with its rows: exchange the two axes before, or after, the reshape"
+    return None
+
+
+def other_order(it: Difference):
+    """The slices along one axis, or the blocks of the last one, are right, but in another order."""
+    for axis in range(it.got.ndim):
+        order = _order_of(np.moveaxis(it.got, axis, 0), np.moveaxis(it.expected, axis, 0))
+        if order is not None:
+            return f"{it.what} is right, except for the order along axis {axis}: {_permutation(order)}"
+    length = it.got.shape[-1] if it.got.ndim else 0
+    for n in (n for n in range(2, length) if length % n == 0 and it.got.size <= MANY):
+        blocks = (*it.got.shape[:-1], n, length // n)
+        order = _order_of(*(np.moveaxis(array.reshape(blocks), -2, 0) for array in (it.got, it.expected)))
+        if order is not None:
+            return f"{it.what} has the {n} blocks of its last axis in another order: {_permutation(order)}"
+    return None
+
+
+def scattered(it: Difference):
+    got, expected = np.sort(it.got, axis=None), np.sort(it.expected, axis=None)
+    moved = np.abs(it.got - it.expected).max() > 1e3 * np.abs(got - expected).max()  # else they are only inexact
+    if 6 <= got.size <= MANY and _distinct(expected) and moved and np.allclose(got, expected, rtol=1e-6, atol=0):
+        return f"{it.what} has the right numbers in the wrong places"
+    return None
+
+
+def leaking(it: Difference):
+    """Later positions leak: entries above the diagonal of (…, T, T) that should be 0."""
+    T, n = it.got.shape[-2:] if it.got.ndim > 1 else (0, 1)
+    above = np.triu(np.ones((T, n), bool), 1)
+    if T == n >= 2 and not it.expected[..., above].any() and it.wrong[..., above].any() and it.expected.any():
+        first = [int(i) for i in np.argwhere(it.wrong & above)[0]]
+        return f"{it.name} is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
+    return None
+
+
+def _order_of(got, expected):
+    """order with got[i] = expected[order[i]], or None. (n, …) each."""
+    n = len(got)
+    if n < 2 or got.size < 3 or got.size > MANY or not _distinct(expected):
+        return None
+    weights = np.random.default_rng(0).uniform(1, 2, got[0].size)  # one random projection of each slice, to sort by
+    mine, theirs = (array.reshape(n, -1) @ weights for array in (got, expected))
+    by_mine, by_theirs = mine.argsort(kind="stable"), theirs.argsort(kind="stable")
+    apart = np.abs(got[by_mine] - expected[by_theirs]).max()
+    if not same(got[by_mine], expected[by_theirs]) or np.abs(got - expected).max() <= FAR * apart:
+        return None
+    order = np.empty(n, int)
+    order[by_mine] = by_theirs
+    return order if (order != np.arange(n)).any() else None
+
+
+def _distinct(array) -> bool:
+    """Do most of its numbers differ from each other? Zeros and ones are in some order by chance."""
+    return np.count_nonzero(np.diff(np.sort(array, axis=None))) > array.size / 2
+
+
+def _permutation(order) -> str:
+    n = len(order)
+    if (order == np.arange(n)[::-1]).all() and n > 2:
+        return "it is reversed"
+    return "its entries are permuted" if n > 8 else f"0, 1, … hold what belongs to {', '.join(map(str, order))}"
+
+
+def _how_many(left, written) -> str:
+    """ "4 of 12 entries, all those at index 2 of axis 1, the last": how many, and where."""
+    where = f"the first at {[int(i) for i in np.argwhere(left)[0]]}"
+    for axis in range(left.ndim if left.ndim > 1 else 0):
+        there = np.unique(np.argwhere(left)[:, axis])  # (n,)
+        if len(there) < left.shape[axis] and not written.take(there, axis).any() and len(there) <= MOST:
+            last = ", the last" * bool(there[-1] == left.shape[axis] - 1 and len(there) == there[-1] - there[0] + 1)
+            indices = f"index {there[0]}" if len(there) == 1 else f"indices {', '.join(map(str, there))}"
+            where = f"all those at {indices} of axis {axis}{last}"
+    return f"{left.sum()} of {left.size} entries, {where}"
+
+
+BUFFERS = (never_cleared, never_written, partly_written, cleared, overwritten, accumulated, multiplied, all_zero)
+EXACT = (sign_flipped, constant_factor, power, transposed, shifted, reshaped, along_an_axis)
+ORDERS = (off_by_one, blocks_of_heads, other_order, scattered, leaking)
+
+
+def first_match(it: Difference, patterns) -> str | None:
+    """The sentence of the first pattern that matches, or None."""
+    with np.errstate(all="ignore"):
+        return next((sentence for pattern in patterns if (sentence := pattern(it))), None)

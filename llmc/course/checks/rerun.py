@@ -1,0 +1,108 @@
+"""A check's cell that runs once more, on other numbers and with another function: quietly, and without progress.
+
+With our solution it makes calls that the failing check has not made; with an edited answer it tells if that passes.
+"""
+
+import inspect
+import io
+import warnings
+from contextlib import contextmanager, redirect_stdout
+
+import numpy as np
+
+from llmc.course.checks import check as check_cell
+from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.learner import journal
+from llmc.course.mutation.memory_limit import little_memory
+
+MORE = 3  # calls than the failing check has made
+SEEDS = (5, 6, 7)  # of the numbers that an edit must be right for
+
+
+class Enough(BaseException):
+    """The run has shown what was asked; no `except Exception` of a check cell may catch it."""
+
+
+class Rerun:
+    """What becomes of `check` in the cell that runs once more, in front of its own class."""
+
+    explains = False
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.rng = np.random.default_rng(self.seed)
+
+    def __enter__(self):
+        self.cell = None
+        check_cell._open.append(self)
+        self._limit = _NoLimit()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        check_cell._open.remove(self)
+        return False
+
+    def call(self, function, *arguments, **options):
+        """As the check does it; the calls are noted."""
+        result = super().call(function, *arguments, **options)
+        self._note(self.calls[-1])
+        return result
+
+    def _note(self, call):
+        if self.seen is not None:
+            self.seen.append(call)
+            if len(self.seen) >= self.most:
+                raise Enough
+
+    def before_timing(self):
+        """An edited function is plain Python, whatever the learner's is: its speed says nothing."""
+        raise Enough
+
+
+class _NoLimit:
+    """In place of the limit of time of a call: the check around it has one."""
+
+    def begin(self):
+        pass
+
+
+def calls_with(check, answer, seed=SEEDS[0]) -> list:
+    """The calls that the check's cell makes of `answer`, our solution, on other numbers: MORE than it has made."""
+    seen = []
+    _run(check, answer, seed, seen, check.made + MORE)
+    return seen
+
+
+def passes(check, answer) -> bool:
+    """Does the whole check accept this answer, on every draw?"""
+    return all(_run(check, answer, seed, None, 0) for seed in SEEDS)
+
+
+def _run(check, answer, seed, seen, most) -> bool:
+    """Was there nothing to refuse? Where the cell cannot run again, inside of a function, say, no answer passes."""
+    kind = type(check)
+    cell, name = check.cell, kind.__name__
+    if cell is None or cell.f_code.co_flags & inspect.CO_OPTIMIZED or cell.f_globals.get(name) is not kind:
+        return False
+    again = type(name, (Rerun, kind), {"seed": seed, "seen": seen, "most": most})
+    names = {name: value for name, value in cell.f_globals.items() if not name.startswith("__llmc")}
+    with quietly():
+        try:
+            exec(cell.f_code, names | {name: again, check.name: answer})
+        except Enough:
+            return True
+        except (Exception, WrongAnswer):  # the check's refusal, or whatever the cell cannot do a second time
+            return False
+    return True
+
+
+@contextmanager
+def quietly():
+    """No progress, no output, no warnings, no array that takes all of the memory."""
+    was = journal.recording(False)
+    try:
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"), little_memory():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        journal.recording(was)

@@ -1,0 +1,1 @@
+"""Mutation: what an edit of our solution, or of a learner's answer, makes of the numbers. It names mistakes."""

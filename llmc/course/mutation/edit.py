@@ -1,0 +1,37 @@
+"""An edit of a source text: what stands there, what may stand there instead, and how that is said."""
+
+from dataclasses import dataclass
+
+SHOWN = 60  # characters of source that a sentence quotes
+
+
+@dataclass(frozen=True)
+class Edit:
+    """rank: 0 for the likeliest. line: where, in the source's own file. old, new: source; "" new: left out.
+
+    changes: for `edited`, or for `Schemata`. constant: a number that it brings in. drops: what it leaves out is an
+    operand of this kind. where: words behind all others, ", everywhere". said: words in place of all others.
+    """
+
+    rank: float
+    line: int
+    old: str
+    new: str
+    changes: tuple
+    constant: float | None = None
+    drops: type | None = None
+    where: str = ""
+    said: str = ""
+
+    @property
+    def words(self) -> str:
+        """ "without `eps`", "with `a + b` in place of `a - b`"."""
+        if self.said:
+            return self.said
+        return (f"with `{self.new}` in place of `{self.old}`" if self.new else f"without `{self.old}`") + self.where
+
+
+def short(text, most=SHOWN) -> str:
+    """On one line, cut in the middle."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most // 2].rstrip()} … {text[-most // 2 + 3 :].lstrip()}"

@@ -1,0 +1,432 @@
+"""Every small edit of a piece of Python: a term left out, a sign, an axis, a name, a bound, a line.
+
+    for edit in edits(program.own):
+        with edited(edit.changes):      # the tree holds the mistake, or its cure, inside of this block
+            program.function()(x)
+
+Of our solution they are mistakes that a learner may make; of a learner's function they are cures.
+"""
+
+import ast
+import copy
+
+from llmc.course.mutation.edit import SHOWN, Edit, short
+from llmc.course.mutation.program import edited, is_tick
+
+MOST = 700  # edits of one program
+UNCLEAR = 4  # characters: what is shorter is quoted with what stands around it
+TWINS = {  # functions that stand in for each other
+    "sum": ("mean",),
+    "mean": ("sum", "max"),
+    "var": ("std",),
+    "std": ("var",),
+    "max": ("min", "sum", "mean"),
+    "min": ("max",),
+    "maximum": ("minimum",),
+    "minimum": ("maximum",),
+    "argmax": ("argmin",),
+    "argmin": ("argmax",),
+    "floor": ("ceil", "round"),
+    "ceil": ("floor", "round"),
+    "round": ("floor", "ceil"),
+    "zeros": ("ones",),
+    "zeros_like": ("ones_like",),
+    "tril": ("triu",),
+    "triu": ("tril",),
+    "exp": ("expm1", "exp2"),
+    "log": ("log2", "log1p", "log10"),
+    "log2": ("log",),
+    "sin": ("cos",),
+    "cos": ("sin",),
+    "tanh": ("sinh",),
+    "cosh": ("sinh", "tanh"),
+    "append": ("extend",),
+    "any": ("all",),
+    "all": ("any",),
+    "sqrt": ("square",),
+    "square": ("sqrt",),
+    "bisect_left": ("bisect_right",),
+    "bisect_right": ("bisect_left",),
+}
+OPERATORS = {
+    ast.Add: (ast.Sub, ast.Mult),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div, ast.Add),
+    ast.Div: (ast.Mult, ast.FloorDiv),
+    ast.FloorDiv: (ast.Mod, ast.Div),
+    ast.Mod: (ast.FloorDiv,),
+    ast.BitAnd: (ast.BitOr,),
+    ast.BitOr: (ast.BitAnd, ast.BitXor),
+    ast.LShift: (ast.RShift,),
+    ast.RShift: (ast.LShift,),
+}
+COMPARED = {
+    ast.Lt: (ast.LtE, ast.Gt),
+    ast.LtE: (ast.Lt, ast.GtE),
+    ast.Gt: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+AXES = ("None", "0", "1", "-1", "-2", "(0, 1)")
+
+
+def edits(functions) -> list[Edit]:
+    """The likeliest first, at most MOST; two that make the same source are one."""
+    found = [edit for function in functions for edit in _of_function(function)]
+    return sorted(found, key=lambda edit: edit.rank)[:MOST]
+
+
+def _of_function(function):
+    names = _names(function)
+    for owner, field, index, node in _places(function):
+        if isinstance(node, ast.expr):
+            for rank, new, *more in _of_expression(node, owner, field, names):
+                yield _edit(rank, node, new, owner, field, index, *more)
+    yield from _defaults(function)
+    for block, field, owner in _blocks(function):
+        yield from _of_block(block, field, owner, names)
+
+
+def _places(function):
+    """(owner, field, index, node) of every expression that can be exchanged."""
+    todo = [statement for statement in function.body if not is_tick(statement)]
+    while todo:
+        owner = todo.pop(0)
+        if isinstance(owner, ast.Constant | ast.JoinedStr) or is_tick(owner):
+            continue
+        for field, value in ast.iter_fields(owner):
+            for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+                if isinstance(node, ast.AST):
+                    todo.append(node)
+                    if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+                        yield owner, field, index, node
+
+
+def _edit(rank, node, new, owner, field, index, old=None, said=None, constant=None, drops=None) -> Edit:
+    """old, said: what a sentence quotes, where that is not the whole expression."""
+    ast.copy_location(new, node)
+    ast.fix_missing_locations(new)
+    changes = ((owner, field, index, new),)
+    shown = [ast.unparse(node) if old is None else old, ast.unparse(new) if said is None else said]
+    if len(shown[0]) < UNCLEAR and isinstance(owner, ast.expr | ast.keyword | ast.Slice):  # `0` may stand there twice
+        shown[0] = ast.unparse(owner)
+        with edited(changes):
+            shown[1] = ast.unparse(owner)
+    return Edit(rank, node.lineno, *map(short, shown), changes, constant, drops)
+
+
+def _of_expression(node, owner, field, names):
+    """(rank, new expression, old text, new text, …) of what may stand in its place."""
+    if isinstance(node, ast.BinOp):
+        yield from _of_operation(node)
+    elif isinstance(node, ast.UnaryOp):
+        yield 0, node.operand
+    elif isinstance(node, ast.BoolOp):
+        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        yield 1, ast.BoolOp(other, node.values)
+        for k in range(len(node.values)):
+            rest = node.values[:k] + node.values[k + 1 :]
+            yield 0.5, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for other in COMPARED.get(type(node.ops[0]), ()):
+            yield 0.5 + (other in (ast.Gt, ast.GtE, ast.Lt)), ast.Compare(node.left, [other()], node.comparators)
+        if isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq):
+            yield from _one_more(node.comparators[0], lambda new: ast.Compare(node.left, node.ops, [new]))
+    elif isinstance(node, ast.IfExp):
+        yield 1, node.body
+        yield 1, node.orelse
+        yield 1, ast.IfExp(node.test, node.orelse, node.body)
+    elif isinstance(node, ast.Call):
+        yield from _of_call(node)
+    elif isinstance(node, ast.Subscript):
+        yield from _of_subscript(node, names)
+    elif isinstance(node, ast.Attribute) and node.attr == "T":
+        yield 0, node.value
+    elif isinstance(node, ast.Constant):
+        yield from _of_constant(node, owner, field)
+    elif isinstance(node, ast.Name):
+        yield from _of_name(node, owner, field, names)
+    elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
+        yield 1, ast.Tuple([*reversed(node.elts)], node.ctx)
+    if isinstance(owner, ast.If | ast.While) and field == "test" and not isinstance(owner, ast.While):
+        yield 1, ast.Constant(True)
+        yield 1, ast.Constant(False)
+
+
+def _of_operation(node):
+    left, right, op = node.left, node.right, type(node.op)
+    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.FloorDiv: "//"}.get(op, "")
+    if op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.BitAnd, ast.BitOr):
+        dropped = f"{sign} {short(_bracketed(right))}" if sign else None
+        yield 0, left, dropped, "" if dropped else None, None, op
+        yield 0, right if op is not ast.Sub else ast.UnaryOp(ast.USub(), right), None, None, None, op
+    if op is ast.Pow:
+        yield 0, left, None, None, None, op
+    for other in OPERATORS.get(op, ()):
+        if ast.unparse(left) != ast.unparse(right):  # x / x for x * x would make up for something else
+            yield 0.5 + (other in (ast.Mult, ast.Add) and op in (ast.Add, ast.Mult)), ast.BinOp(left, other(), right)
+    if op in (ast.Sub, ast.Div, ast.MatMult, ast.Mod, ast.FloorDiv):
+        yield 0.5, ast.BinOp(right, node.op, left)
+    if op is ast.MatMult:
+        yield 0.5, ast.BinOp(_transposed(left), node.op, right)
+        yield 0.5, ast.BinOp(left, node.op, _transposed(right))
+    if isinstance(left, ast.BinOp) and op in (ast.Mult, ast.Div) and isinstance(left.op, ast.Add | ast.Sub):
+        yield 0.7, ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))  # brackets are missing
+    if isinstance(right, ast.BinOp) and op in (ast.Add, ast.Sub) and isinstance(right.op, ast.Mult | ast.Div):
+        yield 0.7, ast.BinOp(ast.BinOp(left, node.op, right.left), right.op, right.right)
+    if isinstance(left, ast.BinOp) and op in (ast.Add, ast.Sub) and isinstance(left.op, ast.Mult | ast.Div):
+        yield 0.7, ast.BinOp(left.left, left.op, ast.BinOp(left.right, node.op, right))
+
+
+def _transposed(node):
+    return node.value if isinstance(node, ast.Attribute) and node.attr == "T" else ast.Attribute(node, "T", ast.Load())
+
+
+def _of_call(node):
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    for twin in TWINS.get(name, ()):
+        method = isinstance(node.func, ast.Attribute)
+        other = ast.Attribute(node.func.value, twin, ast.Load()) if method else ast.Name(twin, ast.Load())
+        yield 0.5, ast.Call(other, node.args, node.keywords)
+    if name == "range":
+        yield from _of_range(node)
+        return
+    of_module = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") in ("np", "math", "numpy")
+    if of_module or isinstance(node.func, ast.Name):
+        if len(node.args) == 1 and name not in ("array", "zeros", "ones", "empty", "arange", "len", "range"):
+            yield 0.5, node.args[0]
+    elif isinstance(node.func, ast.Attribute):
+        yield 0.5, node.func.value, f".{name}({short(', '.join(map(ast.unparse, node.args)), 30)})", ""
+    if len(node.args) == 2:
+        yield 1, ast.Call(node.func, node.args[::-1], node.keywords)
+    for k, keyword in enumerate(node.keywords):
+        rest = node.keywords[:k] + node.keywords[k + 1 :]
+        yield 0.5, ast.Call(node.func, node.args, rest), f"{keyword.arg}={short(ast.unparse(keyword.value), 30)}", ""
+        if keyword.arg == "axis":
+            for axis in AXES:
+                if axis != ast.unparse(keyword.value):
+                    new = ast.keyword("axis", ast.parse(axis, mode="eval").body)
+                    yield 0.3, ast.Call(node.func, node.args, [*node.keywords[:k], new, *node.keywords[k + 1 :]])
+    if name in ("sum", "mean", "max", "min") and not node.keywords and len(node.args) == of_module:
+        for axis in ("-1", "0"):
+            new = ast.keyword("axis", ast.parse(axis, mode="eval").body)
+            yield 1, ast.Call(node.func, node.args, [new])
+
+
+def _of_range(node):
+    arguments = node.args
+    start, stop, *step = arguments if len(arguments) > 1 else [ast.Constant(0), arguments[0]]
+    make = lambda a, b: ast.Call(node.func, [a, b, *step], [])  # noqa: E731
+    for sign in (ast.Add(), ast.Sub()):
+        yield 0.5, make(start, ast.BinOp(stop, sign, ast.Constant(1))), None, None, 1
+        yield 0.7, make(ast.BinOp(start, sign, ast.Constant(1)), stop), None, None, 1
+    if len(arguments) > 1:
+        yield 0.7, make(ast.Constant(0), stop), None, None, 0
+    yield 1.5, ast.Call(ast.Name("reversed", ast.Load()), [node], [])
+
+
+def _of_subscript(node, names):
+    index = node.slice
+    if isinstance(node.ctx, ast.Load) and not isinstance(index, ast.Tuple):
+        yield 1, node.value, f"[{short(ast.unparse(index), 30)}]", ""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    for k, part in enumerate(parts):
+
+        def put(new, k=k):
+            several = ast.Tuple([*parts[:k], new, *parts[k + 1 :]], ast.Load()) if isinstance(index, ast.Tuple) else new
+            return ast.Subscript(node.value, several, node.ctx)
+
+        if isinstance(part, ast.Slice):
+            for field in ("lower", "upper"):
+                bound = getattr(part, field)
+                if bound is not None:
+                    fields = {"lower": part.lower, "upper": part.upper, "step": part.step}
+                    yield 0.7, put(ast.Slice(**fields | {field: None}))
+                    for sign in (ast.Add(), ast.Sub()):
+                        moved = ast.BinOp(bound, sign, ast.Constant(1))
+                        yield 0.7, put(ast.Slice(**fields | {field: moved})), None, None, 1
+        elif not isinstance(part, ast.Constant):
+            for sign in (ast.Add(), ast.Sub()):
+                yield 1.2, put(ast.BinOp(part, sign, ast.Constant(1))), None, None, 1
+        elif type(part.value) is int:
+            for name in names:
+                yield 1.5, put(ast.Name(name, ast.Load()))
+    if len(parts) == 2:
+        yield 1, ast.Subscript(node.value, ast.Tuple([parts[1], parts[0]], ast.Load()), node.ctx)
+
+
+def _one_more(node, make):
+    """A bound that is 1 more, or less."""
+    for sign in (ast.Add(), ast.Sub()):
+        yield 1, make(ast.BinOp(node, sign, ast.Constant(1))), None, None, 1
+
+
+def _of_constant(node, owner, field):
+    value = node.value
+    if isinstance(value, bool):
+        yield 0.5, ast.Constant(not value)
+    elif isinstance(value, int):
+        exponent = isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Pow)
+        for new in (value + 1, value - 1, 0, 1, 2, 2 * value):
+            if new != value and not (exponent and abs(new) > 8):
+                yield 1, ast.Constant(new), None, None, new
+        if value:
+            yield 1, ast.UnaryOp(ast.USub(), ast.Constant(value)), None, None, -value
+    elif isinstance(value, float):
+        for new in (0.0, 1.0, 2 * value, value / 2, value * value, 1 - value):
+            if new != value:
+                yield 1, ast.Constant(new), None, None, new
+
+
+def _of_name(node, owner, field, names):
+    if (
+        isinstance(owner, ast.Call)
+        and field == "func"
+        or isinstance(owner, ast.Attribute)
+        and node.id in ("np", "math")
+    ):
+        return
+    for name in names:
+        if name != node.id:
+            yield 2, ast.Name(name, ast.Load())
+    if isinstance(owner, ast.Assign | ast.AugAssign | ast.Return) or isinstance(owner, ast.BinOp):
+        for sign in (ast.Mult(), ast.Div()):
+            for name in names:
+                if name != node.id:
+                    yield 3, ast.BinOp(node, sign, ast.Name(name, ast.Load()))
+
+
+def _defaults(function):
+    """Default arguments, which a call may leave out."""
+    arguments = function.args
+    for owner, field, defaults in ((arguments, "defaults", arguments.defaults), (arguments, "kw_defaults", [])):
+        for index, node in enumerate(defaults):
+            if isinstance(node, ast.Constant):
+                for rank, new, *more in _of_constant(node, owner, field):
+                    yield _edit(rank + 0.5, node, new, owner, field, index, *more)
+
+
+# ----------------------------------------------------------------------------------------------------- statements
+
+
+def _blocks(function):
+    """(list of statements, its field, its owner), the function's own first."""
+    for node in ast.walk(function):
+        for field in ("body", "orelse"):
+            block = getattr(node, field, None)
+            if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+                yield block, field, node
+
+
+def _of_block(block, field, owner, names):
+    for k, line in enumerate(block):
+        if is_tick(line) or isinstance(line, ast.FunctionDef | ast.Import | ast.ImportFrom) or _is_docstring(line):
+            continue
+        alone = sum(not is_tick(each) for each in block) == 1
+        early = isinstance(line, ast.Return) and ast.unparse(line) in ("return", "return None")
+        if early or not isinstance(line, ast.Return | ast.For | ast.While):
+            rank = 0.2 if isinstance(line, ast.AugAssign | ast.Expr) else 0.6
+            yield Edit(rank, line.lineno, _quoted(line), "", ((owner, field, k, [ast.Pass()] if alone else []),))
+        if isinstance(line, ast.AugAssign):
+            yield from _of_augmented(line, owner, field, k)
+        elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name | ast.Subscript):
+            yield from _of_assignment(line, owner, field, k)
+        elif isinstance(line, ast.If) and not line.orelse:
+            moved = [*line.body]
+            yield Edit(0.6, line.lineno, f"if {short(ast.unparse(line.test))}:", "", ((owner, field, k, moved),))
+        elif isinstance(line, ast.Break):
+            yield Edit(1, line.lineno, "break", "continue", ((owner, field, k, [ast.Continue(lineno=line.lineno)]),))
+        if isinstance(line, ast.For | ast.While):
+            yield from _of_loop(line, owner, field, k, block)
+        following = block[k + 1] if k + 1 < len(block) else None
+        if _simple(line) and _simple(following):
+            both = f"{_quoted(following, 30)}; {_quoted(line, 30)}"
+            old = f"{_quoted(line, 30)}; {_quoted(following, 30)}"
+            changes = ((owner, field, k, [following]), (owner, field, k + 1, [line]))
+            yield Edit(1.5, line.lineno, old, both, changes)
+
+
+def _of_augmented(line, owner, field, k):
+    plain = _located(ast.Assign([_stored(line.target)], line.value), line)
+    yield Edit(0, line.lineno, _quoted(line), _quoted(plain), ((owner, field, k, [plain]),))
+    for other in OPERATORS.get(type(line.op), ()):
+        new = _located(ast.AugAssign(line.target, other(), line.value), line)
+        yield Edit(0.5, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
+
+
+def _of_assignment(line, owner, field, k):
+    for op in (ast.Add(), ast.Sub(), ast.Mult()):
+        new = _located(ast.AugAssign(line.targets[0], op, line.value), line)
+        yield Edit(
+            0.5 + isinstance(op, ast.Mult), line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),)
+        )
+    if isinstance(line.targets[0], ast.Name):
+        every = ast.Subscript(ast.Name(line.targets[0].id, ast.Load()), ast.Constant(...), ast.Store())
+        new = _located(ast.Assign([every], line.value), line)
+        yield Edit(0.8, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
+
+
+def _of_loop(line, owner, field, k, block):
+    """Its last line behind it, the line behind it into it, the line in front of it into it."""
+    inside = [each for each in line.body if not is_tick(each)]
+    last = inside[-1]
+    if len(inside) > 1 and (_simple(last) or isinstance(last, ast.Return)):
+        changes = ((line, "body", len(line.body) - 1, []), (owner, field, k, [line, last]))
+        yield Edit(0.8, last.lineno, f"{_quoted(last)} in the loop", f"{_quoted(last)} behind the loop", changes)
+    behind = block[k + 1] if k + 1 < len(block) else None
+    if _simple(behind):
+        changes = ((line, "body", len(line.body) - 1, [line.body[-1], behind]), (owner, field, k + 1, []))
+        old, new = f"{_quoted(behind)} behind the loop", f"{_quoted(behind)} at the end of the loop"
+        yield Edit(0.8, behind.lineno, old, new, changes)
+    before = block[k - 1] if k else None
+    if _simple(before) and isinstance(before, ast.Assign) and isinstance(before.targets[0], ast.Name):
+        tick = line.body[0]
+        changes = ((line, "body", 0, [tick, before]), (owner, field, k - 1, []))
+        old, new = f"{_quoted(before)} in front of the loop", f"{_quoted(before)} at the start of each turn"
+        yield Edit(0.8, before.lineno, old, new, changes)
+    if _simple(inside[0]) and isinstance(inside[0], ast.Assign) and len(inside) > 1:
+        at = line.body.index(inside[0])
+        changes = ((line, "body", at, []), (owner, field, k, [inside[0], line]))
+        old, new = f"{_quoted(inside[0])} in each turn", f"{_quoted(inside[0])} in front of the loop"
+        yield Edit(0.8, inside[0].lineno, old, new, changes)
+
+
+def _simple(line) -> bool:
+    """A statement that can change places."""
+    return isinstance(line, ast.Assign | ast.AugAssign | ast.Expr) and not is_tick(line) and not _is_docstring(line)
+
+
+def _is_docstring(line) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+
+
+def _stored(target):
+    new = copy.copy(target)
+    new.ctx = ast.Store()
+    return new
+
+
+def _located(new, line):
+    return ast.fix_missing_locations(ast.copy_location(new, line))
+
+
+def _names(function) -> list[str]:
+    """Names of the function's own variables and arguments, each once."""
+    arguments = function.args
+    given = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    stored = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return list(dict.fromkeys([*given, *stored]))
+
+
+def _bracketed(node) -> str:
+    text = ast.unparse(node)
+    return f"({text})" if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) else text
+
+
+def _quoted(line, most=SHOWN) -> str:
+    return short(" ".join(ast.unparse(line).split()), most)

@@ -1,0 +1,1 @@
+"""For those who write the course: are the checks right about right and wrong answers?"""

@@ -1,0 +1,104 @@
+"""Gradient check: is dx really the derivative? It needs the forward function only, and moves one element at a time.
+
+It uses central differences in float64 (their error is of order h²; that of one-sided differences is of order h). The
+step is proportional to each element, because no single step suits both x = 1000 and x = 0.001.
+"""
+
+import numpy as np
+
+from llmc.course.old.checks.comparison import compare
+from llmc.course.old.checks.explain import WrongAnswer
+
+TOLERANCE = 1e-5  # relative to the largest entry; a right gradient lands near 1e-9
+MANY = 400  # elements; of larger arrays, a random subset is checked
+
+
+def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, known=None, look=None, tolerance=TOLERANCE, report=True):
+    """Compare dx with central differences of sum(f(x) · dout); return the largest error, or raise WrongAnswer.
+
+    f: function of one array that returns one array (or a number); it is always called with a float64 copy of x.
+    x, dx: arrays of one shape. dout: array of f's output shape, the gradient that arrives from above; default ones.
+    h: step; default cube root of the machine epsilon, times the size of the element. known, look: as in `compare`.
+    The error is max|dx - numeric| / max|numeric|, over all elements, or over 400 random ones when there are more.
+    With report=True it prints one line.
+    """
+    x = np.array(x, np.float64)
+    if np.shape(dx) != x.shape:
+        raise WrongAnswer(f"{name} has shape {np.shape(dx)}; a gradient has the shape of its variable, {x.shape}.")
+    positions = _positions(x.size)
+    numeric = _central_differences(f, x, dout, positions, h)  # (n,)
+    analytic = np.asarray(dx, np.float64).reshape(-1)[positions]  # (n,)
+    error = float(np.abs(analytic - numeric).max() / max(np.abs(numeric).max(), np.finfo(np.float64).tiny))
+    if not error <= tolerance:  # also when NaN
+        _raise(name, analytic, numeric, x, positions, known, look, tolerance)
+    if report:
+        print(
+            f"✓ {name} agrees with central differences: largest relative error {error:.1e}, {len(positions)} elements"
+        )
+    return error
+
+
+def _positions(size):
+    """Flat indices to check: all, or a random subset."""
+    if size <= MANY:
+        return np.arange(size)
+    return np.sort(np.random.default_rng().choice(size, MANY, replace=False))
+
+
+def _central_differences(f, x, dout, positions, h):
+    """(n,) derivatives of sum(f(x) · dout) at these flat positions."""
+    flat = x.reshape(-1)  # a view: writing here moves x
+    typical = np.sqrt(np.mean(np.square(x))) or 1.0
+    numeric = np.empty(len(positions))
+    for i, at in enumerate(positions):
+        value = flat[at]
+        step = np.cbrt(np.finfo(np.float64).eps) * max(abs(value), typical) if h is None else h
+        up, down = value + step, value - step  # rounded, so the distance really moved is up - down, not 2·step
+        flat[at] = up
+        above = _output(f, x)
+        flat[at] = down
+        below = _output(f, x)
+        flat[at] = value
+        # subtract first, then sum: whatever x[at] does not affect cancels exactly
+        numeric[i] = np.sum((above - below) * _weights(dout, above)) / (up - down)
+    return numeric
+
+
+def _output(f, x):
+    """f(x) as a float64 array of its own."""
+    result = f(x.copy())
+    if result is None or isinstance(result, tuple):
+        what = "nothing" if result is None else f"{len(result)} values"
+        raise WrongAnswer(
+            f"gradient_check needs a function that returns one array, but it returned {what}. "
+            "Wrap it: lambda x: layernorm_forward(x, w, b)[0]."
+        )
+    return np.array(result, np.float64)
+
+
+def _weights(dout, output):
+    """dout, checked against f's output."""
+    if dout is None:
+        return 1.0
+    if np.shape(dout) != output.shape:
+        raise WrongAnswer(
+            f"dout has shape {np.shape(dout)}, but the function returns shape {output.shape}; they must be the same."
+        )
+    return np.asarray(dout, np.float64)
+
+
+def _raise(name, analytic, numeric, x, positions, known, look, tolerance):
+    """Explain as `compare` does, with the central differences as the expected array."""
+    scale = tolerance * np.abs(numeric).max()
+    if len(positions) == x.size:
+        shape = x.shape
+        compare(name, analytic.reshape(shape), numeric.reshape(shape), 0.0, scale, known, look=look)
+    picked = {}
+    for sentence, wrong in (known or {}).items():
+        wrong, where = wrong if isinstance(wrong, tuple) else (wrong, None)
+        array = wrong() if callable(wrong) else wrong
+        picked[sentence] = (np.asarray(array).reshape(-1)[positions], where)
+    try:
+        compare(f"{name} (flat, {len(positions)} random elements)", analytic, numeric, 0.0, scale, picked, look=look)
+    except WrongAnswer as error:
+        raise WrongAnswer(error.message) from None  # no picture of random places
