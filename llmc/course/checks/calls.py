@@ -114,12 +114,12 @@ def same_error(made, got, right) -> bool:
 
 def alike(one, other) -> bool:
     """The same array or value, but for rounding?"""
-    if np.shape(one) != np.shape(other):
-        return False
     try:
+        if np.shape(one) != np.shape(other):
+            return False
         dtype = str(np.asarray(one).dtype)
         one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # a list of texts, say
         return bool(np.all(one == other))
     finite = np.isfinite(one)
     if not np.array_equal(finite, np.isfinite(other)) or not np.array_equal(

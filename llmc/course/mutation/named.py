@@ -6,8 +6,8 @@ r"""Named mistakes: edits of our solution's text, one a line, in Python and CUDA
     [4 · Forward] words | …       with a section of its own to look at
 
 The words go on from "dx equals the reference …"; those that begin with = from "dx equals …". In old, new and lines,
-`\n` is a new line. Where old ends with `…`, it is the rest of the line, too. A line that begins with =>, ;;, | or \n goes
-on from the one above it.
+`\n` is a new line. Where old ends with `…`, it is the rest of the line, too. A line that begins with =>, ;;, | or \n
+goes on from the one above it.
 """
 
 import re
