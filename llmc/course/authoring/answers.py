@@ -38,6 +38,7 @@ from llmc.course.mutation import c_edits, named, python_edits
 from llmc.course.mutation.program import edited, plain
 from llmc.course.mutation.schemata import with_edit
 
+LIKELY = 1  # the rank below which a generated edit must be refused
 SECONDS = 2  # of one launch of an edited kernel; one that never ends is refused like a learner's
 
 
@@ -165,24 +166,28 @@ class Lesson:
             mine.__kwdefaults__ = made.__kwdefaults__
             namespace[answer.exercise] = mine
 
-    def generated(self, exercise):
-        """(words, accepted) of every generated edit of an exercise's solution, given to its check."""
+    def generated(self, exercise, chosen=list):
+        """(words, accepted) of the likely edits of an exercise's solution, given to its check. chosen: which of them."""
         solution = self.namespace[exercise]
         if isinstance(solution, str):
-            for edit in c_edits.edits(solution):
+            for edit in chosen(likely(c_edits.edits(solution))):
                 code = with_edit(solution, edit)
                 with runs.patience(SECONDS):
                     outcome = self.give(Answer(exercise, edit.words, lambda _, code=code: code, ""), 1, False)
                 yield edit.words, outcome.accepted
             return
         tree = plain(ast.parse(self.answer_of[exercise]))
-        for edit in python_edits.edits(
-            [line for line in tree.body if isinstance(line, ast.FunctionDef | ast.ClassDef)]
-        ):
+        own = [line for line in tree.body if isinstance(line, ast.FunctionDef | ast.ClassDef)]
+        for edit in chosen(likely(python_edits.edits(own))):
             with edited(edit.changes):
                 text = ast.unparse(tree)
             outcome = self.give(Answer(exercise, edit.words, text, ""), 1, False)
             yield edit.words, outcome.accepted
+
+
+def likely(edits) -> list:
+    """Those that leave something out, or put another sign, axis or bound: others are often as right as the solution."""
+    return [edit for edit in edits if edit.rank < LIKELY and not edit.said]
 
 
 class _Stops(Exception):

@@ -220,7 +220,7 @@ class check:
             right = tuple(a - before[n] if n in exercise.adds.split() else a for n, a in after.items())
             right = right if len(names) > 1 else right[0]
         named = zip(names, [right] if len(names) == 1 else right, strict=True)
-        return dict(sorted(named, key=lambda each: np.size(each[1])))  # what is small is often made first
+        return dict(sorted(named, key=lambda each: getattr(each[1], "size", 0)))  # what is small is often made first
 
     def _returned(self, result, expected) -> dict:
         """{name: part} of what the function returned; WrongAnswer if these are not as many as it should return."""
@@ -279,7 +279,7 @@ class check:
 
         return faster(self, given, yours, times, **how)
 
-    def search(self, array, got, right):
+    def search(self, array, right):
         """What looks for edits that explain a wrong output of the last call; None if it is none of its outputs."""
         from llmc.course.mutation.search import PythonSearch  # which runs checks, too
 

@@ -150,8 +150,8 @@ def show_after_cell(html, text) -> bool:
 
 
 def stopped(sentence) -> str:
-    """With a full stop, unless it ends with a mark or with code."""
-    return sentence if sentence.endswith((".", "?", "!", ":")) or "\n    " in sentence else sentence + "."
+    """With a full stop, unless it ends with a mark."""
+    return sentence if sentence.endswith((".", "?", "!", ":")) else sentence + "."
 
 
 def describe(value) -> str:

@@ -63,24 +63,23 @@ def _in_learners_line(error, frame, line) -> Diagnosis:
     code = linecache.getline(frame.f_code.co_filename, line).strip()
     name = "your function" if frame.f_code.co_name == "<lambda>" else frame.f_code.co_name
     shapes = arrays_in(code, frame.f_locals)
-    sentence = f"your code stopped with {_text(error)}\n    in {name}, line {line}:  {code}"
-    more = [f"    with {shapes}"] if shapes else []
+    more = [f"    in {name}, line {line}:  {code}", *([f"    with {shapes}"] if shapes else [])]
     more += [
         f"`{name}` is not an argument of your function, but a variable of one of your own cells."
         for name in dict.fromkeys(NAME.findall(code))
         if name in frame.f_code.co_names and is_learners_name(name)
     ]
     more += [*getattr(error, "__notes__", ()), *_usual_cause(error, code, frame)]
-    return Diagnosis(Kind.EXCEPTION, sentence, more=more)
+    return Diagnosis(Kind.EXCEPTION, f"your code stopped with {_text(error)}", more=more)
 
 
 def _usual_cause(error, code, frame) -> list[str]:
-    words = str(error)
-    if "truth value of an array" in words or any(each in words for each in ONE_NUMBER):
+    said = str(error)
+    if "truth value of an array" in said or any(each in said for each in ONE_NUMBER):
         return _one_number(code)
-    if "read-only" in words:
+    if "read-only" in said:
         return [_read_only(code, frame)]
-    if "core dimension" in words:  # NumPy's words for matmul
+    if "core dimension" in said:  # NumPy's words for matmul
         return ["In a @ b, the last axis of a must be as long as the second-to-last of b."]
     if isinstance(error, UnboundLocalError):
         return [f"No line that ran before this one gave `{error.name}` a value inside of your function."]
@@ -146,8 +145,8 @@ def _in_check_cell(check, error, frame, line) -> Diagnosis:
         wanted = code.split("=")[0].strip()
         return Diagnosis(Kind.SHAPE, f"expected {wanted}, but your function returned {returned}")
     missing = ["It returned None. Is a `return` missing?"] if returned == "None" else []
-    sentence = f"the check could not use what your function returned ({_text(error)})\n    at  {code}"
-    return Diagnosis(Kind.EXCEPTION, sentence, more=missing)
+    sentence = f"the check could not use what your function returned ({_text(error)})"
+    return Diagnosis(Kind.EXCEPTION, sentence, more=[f"    at  {code}", *missing])
 
 
 def _text(error) -> str:

@@ -85,7 +85,7 @@ def regions(case):
     return Diagnosis(Kind.PLACE, f"{case.name} has wrong values", more=[*region(case.difference), *news])
 
 
-EXPLAINERS = (buffers, named_mistakes, exact_patterns, kept_state, edits_of_ours, orders, repairs, regions)
+EXPLAINERS = (buffers, kept_state, named_mistakes, exact_patterns, edits_of_ours, orders, repairs, regions)
 
 
 def explain(known: Diagnosis | None, difference: Difference | None, name, got, expected, look="") -> Diagnosis:
@@ -98,7 +98,7 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
         found = known or Diagnosis(Kind.PLACE, f"{name} has wrong values")
     else:
         right = expected if difference is None else difference.target.astype(np.asarray(got).dtype)
-        case = Case(name, difference, check.search(got, np.array(got), right) if explains else None, check)
+        case = Case(name, difference, check.search(got, right) if explains else None, check)
         if difference is not None and check is not None and check.calls:
             difference.lengths = _lengths(check.calls[-1])
         found = next((it for explainer in EXPLAINERS if (it := explainer(case))), known)

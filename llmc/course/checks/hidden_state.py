@@ -115,7 +115,8 @@ def _may_keep(program) -> bool:
 
 def _fresh(program):
     """The learner's function without what its calls have left."""
-    kept = {name: type(value)() for name, value in program.names.items() if type(value) in KEEPS}
+    state = {name: value for name, value in program.names.items() if name != "__builtins__"}  # which may be a dict
+    kept = {name: type(value)() for name, value in state.items() if type(value) in KEEPS}
     was, program.names = program.names, program.names | kept
     try:
         return program.function()

@@ -33,8 +33,8 @@ def writes_to_input(error) -> bool:
 
 def why_not_compiled(error) -> tuple[str, list[str]]:
     """(what Numba could not compile, further lines: the line of code, what to do)."""
-    message = str(error)
-    places = re.findall(r'File "([^"]+)", line (\d+)', message)
+    said = str(error)
+    places = re.findall(r'File "([^"]+)", line (\d+)', said)
     code = linecache.getline(places[-1][0], int(places[-1][1])).strip() if places else ""
     at = [f"    in line {places[-1][1]}:  {code}"] if code else []
     if writes_to_input(error):
@@ -43,8 +43,8 @@ def why_not_compiled(error) -> tuple[str, list[str]]:
         return f"Numba cannot compile your code; it does not know this: {error}", at
     if not type(error).__module__.startswith("numba."):  # the compiler itself stumbled
         return f"Numba cannot compile your code, and says only {type(error).__name__}: {error}", at
-    lines = [line.strip() for line in message.splitlines() if line.strip() and "nopython mode pipeline" not in line]
-    parallel = "parallel loop" in message or "prange" in message
+    lines = [line.strip() for line in said.splitlines() if line.strip() and "nopython mode pipeline" not in line]
+    parallel = "parallel loop" in said or "prange" in said
     unsupported = type(error).__name__.startswith("Unsupported")
     advice = PARALLEL if parallel else PYTHON_ONLY if unsupported else ADVICE
     return "Numba cannot compile your code: " + " ".join(lines[:2]), [*at, advice]

@@ -148,7 +148,7 @@ class kernel_check(check):
         again = partial(runs.emulate, code, kernel, grid, block, **how)
         self._report = again(given, look=self.exercise.look_for("compile", exactly=True))
         if self.report.problems:
-            repair = self.search(None, None, None).repair() if self.explains else None
+            repair = self.search(None, None).repair() if self.explains else None
             raise WrongAnswer(report_text.diagnosis_of(self.report, self.exercise, repair))
         if first:
             self._kept.after(given, again)
@@ -163,13 +163,13 @@ class kernel_check(check):
                     runs.agree(name, gpu, emulator, read)
         return self.report
 
-    def search(self, array, got, right):
+    def search(self, array, right):
         """What looks for edits of this launch; `array` is the output that is wrong, None where the launch failed."""
         code, kernel, launch, args = self._last
         at = next((k for k, a in enumerate(args) if a is array), None) if array is not None else None
         if array is not None and at is None:
             return None
-        return KernelSearch(self, code, kernel, launch, at, got, right)
+        return KernelSearch(self, code, kernel, launch, copy.deepcopy(args), at, right)
 
     def relaunched(self, arguments) -> list | None:
         """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""

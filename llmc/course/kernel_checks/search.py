@@ -21,6 +21,7 @@ from llmc.course.mutation.schemata import Schemata, with_edit
 from llmc.errors import KernelError, NoCompiler, UserError
 
 ENDLESS = 0.2  # seconds after which an edited kernel is taken for one that never ends
+ALL = 2  # outputs of a launch are explained
 WHOLE = 8  # edits that the whole check is run with
 ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but for the order of sums
 
@@ -29,15 +30,16 @@ ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but 
 class KernelSearch:
     """A launch that failed, or gave a wrong output. at: that output's place among the arguments, or None.
 
-    launch: (grid, block, arguments before it, places of outputs, bytes of shared memory, options).
+    launch: (grid, block, arguments before it, places of outputs, bytes of shared memory, options). after: the arguments
+    as the launch left them. right: what that output should be.
     """
 
     check: object
     code: str
     kernel: str
     launch: tuple
+    after: tuple = ()
     at: int | None = None
-    got: object = None
     right: object = None
 
     @cached_property
@@ -47,7 +49,7 @@ class KernelSearch:
 
     @cached_property
     def others(self):
-        """[(arguments, what the learner's kernel makes of them, what ours makes)], on other numbers."""
+        """[(arguments, what the learner's kernel makes of them)], on other numbers."""
         grid, block, arguments, outputs, *_ = self.launch
         rng, found = np.random.default_rng(5), []
         for _ in range(2):
@@ -55,18 +57,17 @@ class KernelSearch:
             for k, array in enumerate(other):
                 if isinstance(array, np.ndarray) and array.dtype.kind == "f" and k not in outputs:
                     array *= rng.uniform(0.7, 1.3, array.shape).astype(array.dtype)
-            made = [self._launched(code, other) for code in (self.code, self.ours)]
-            if all(each is not None for each in made):
-                found.append((other, *made))
+            made = self._launched(self.code, other)
+            found += [(other, made[self.at])] if made is not None else []
         return found
 
     def _launched(self, code, arguments):
-        """The output that is wrong, as a kernel makes it from these arguments; None if it cannot."""
+        """The arguments as a kernel leaves them; None if it does not run."""
         grid, block, _, outputs, shared_mem, options = self.launch
         given = copy.deepcopy(arguments)
         with suppress(AssertionError):
             runs.emulate(code, self.kernel, grid, block, given, shared_mem=shared_mem, options=options, outputs=outputs)
-            return given[self.at]
+            return given
         return None
 
     def named_mistake(self) -> named.Mistake | None:
@@ -84,7 +85,7 @@ class KernelSearch:
         for mistake, _ in alone:
             with suppress(ValueError, SyntaxError), quietly():
                 code = text_in(named.applied(source, mistake), self.check.exercise.name)
-                if self._same(lambda arguments, code=code: self._launched(code, arguments)):
+                if self._explained_by(lambda arguments, code=code: self._launched(code, arguments)):
                     return mistake
         return None
 
@@ -95,11 +96,17 @@ class KernelSearch:
         return self._first_that_gives(self.ours, c_edits.edits(self.ours))
 
     def _first_that_gives(self, code, edits) -> Edit | None:
-        """The first of these edits whose kernel makes the learner's wrong numbers, here and from other numbers."""
+        """The first of these edits whose kernel makes the learner's wrong numbers, here and from other numbers.
+
+        One that makes all other outputs as the learner's kernel does goes before one that does not.
+        """
+        first = None
         for k, launched in self._schemata(code, edits):
-            if self._same(launched):
+            explained = self._explained_by(launched)
+            if explained == ALL:
                 return edits[k]
-        return None
+            first = edits[k] if explained and first is None else first
+        return first
 
     def _schemata(self, code, edits):
         """(k, a function of arguments: what the kernel with edits[k] makes of them) of those that compile."""
@@ -112,23 +119,26 @@ class KernelSearch:
                     given = copy.deepcopy(arguments)
                     with suppress(KernelError, UserError):  # it never ended, say
                         report = schemata.launch(k, grid, block, given, outputs, shared_mem)
-                        return given if self.at is None else None if report.raw.problems else given[self.at]
+                        return None if report.raw.problems else given
                     return None
 
                 yield k, launched
 
-    def _same(self, launched) -> bool:
-        """Does it make the learner's wrong numbers, and from other numbers what the learner's kernel makes?"""
-        arguments = self.launch[2]
-        made = launched(arguments)
-        if made is None or not _same_error(made, self.got, self.right):
-            return False
-        others = [(launched(other), theirs, right) for other, theirs, right in self.others]
-        return all(made is not None and _like(made, theirs) for made, theirs, right in others)
+    def _explained_by(self, launched) -> int:
+        """ALL if this makes what the learner's kernel makes, here and from other numbers; 1 if other outputs of this
+        launch differ; 0 if the wrong one does.
+        """
+        made = launched(self.launch[2])
+        if made is None or not _same_error(made[self.at], self.after[self.at], self.right):
+            return 0
+        others = [(launched(other), theirs) for other, theirs in self.others]
+        if not all(each is not None and _like(each[self.at], theirs) for each, theirs in others):
+            return 0
+        return ALL if all(map(_like, made, self.after)) else 1
 
     def repair(self) -> Edit | None:
         """The edit of the learner's kernel with which the whole check passes; None where two different lines do."""
-        right = self._right()
+        right = self.ours and self._launched(self.ours, self.launch[2])
         if right is None:
             return None
         edits, found, whole = c_edits.edits(self.code), [], 0
@@ -149,19 +159,6 @@ class KernelSearch:
                 if len({edit.line for edit in found if not edit.said}) > 1:
                     return None
         return found[0] if found else None
-
-    def _right(self) -> list | None:
-        """The arguments as our solution leaves them."""
-        grid, block, arguments, outputs, shared_mem, options = self.launch
-        if self.ours is None:
-            return None
-        given = copy.deepcopy(arguments)
-        with suppress(AssertionError):
-            runs.emulate(
-                self.ours, self.kernel, grid, block, given, shared_mem=shared_mem, options=options, outputs=outputs
-            )
-            return given
-        return None
 
     def right_when_new(self) -> str:
         """Kernels keep nothing between launches that a fresh copy would not have."""

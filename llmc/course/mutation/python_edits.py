@@ -222,9 +222,9 @@ def _of_range(node):
     arguments = node.args
     start, stop, *step = arguments if len(arguments) > 1 else [ast.Constant(0), arguments[0]]
     make = lambda a, b: ast.Call(node.func, [a, b, *step], [])  # noqa: E731
-    for sign in (ast.Add(), ast.Sub()):
-        yield 0.5, make(start, ast.BinOp(stop, sign, ast.Constant(1))), None, None, 1
-        yield 0.7, make(ast.BinOp(start, sign, ast.Constant(1)), stop), None, None, 1
+    for sign in (1, -1):
+        yield 0.5, make(start, _moved_by(stop, sign)), None, None, 1
+        yield 0.7, make(_moved_by(start, sign), stop), None, None, 1
     if len(arguments) > 1:
         yield 0.7, make(ast.Constant(0), stop), None, None, 0
     yield 1.5, ast.Call(ast.Name("reversed", ast.Load()), [node], [])
@@ -247,12 +247,12 @@ def _of_subscript(node, names):
                 if bound is not None:
                     fields = {"lower": part.lower, "upper": part.upper, "step": part.step}
                     yield 0.7, put(ast.Slice(**fields | {field: None}))
-                    for sign in (ast.Add(), ast.Sub()):
-                        moved = ast.BinOp(bound, sign, ast.Constant(1))
+                    for sign in (1, -1):
+                        moved = _moved_by(bound, sign)
                         yield 0.7, put(ast.Slice(**fields | {field: moved})), None, None, 1
         elif not isinstance(part, ast.Constant):
-            for sign in (ast.Add(), ast.Sub()):
-                yield 1.2, put(ast.BinOp(part, sign, ast.Constant(1))), None, None, 1
+            for sign in (1, -1):
+                yield 1.2, put(_moved_by(part, sign)), None, None, 1
         elif type(part.value) is int:
             for name in names:
                 yield 1.5, put(ast.Name(name, ast.Load()))
@@ -260,10 +260,17 @@ def _of_subscript(node, names):
         yield 1, ast.Subscript(node.value, ast.Tuple([parts[1], parts[0]], ast.Load()), node.ctx)
 
 
+def _moved_by(node, one):
+    """`n + 1` or `n - 1`; of a number, the next one."""
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return ast.Constant(node.value + one)
+    return ast.BinOp(node, ast.Add() if one > 0 else ast.Sub(), ast.Constant(1))
+
+
 def _one_more(node, make):
     """A bound that is 1 more, or less."""
-    for sign in (ast.Add(), ast.Sub()):
-        yield 1, make(ast.BinOp(node, sign, ast.Constant(1))), None, None, 1
+    for sign in (1, -1):
+        yield 1, make(_moved_by(node, sign)), None, None, 1
 
 
 def _of_constant(node, owner, field):
@@ -331,7 +338,8 @@ def _of_block(block, field, owner, names):
         early = isinstance(line, ast.Return) and ast.unparse(line) in ("return", "return None")
         if early or not isinstance(line, ast.Return | ast.For | ast.While):
             rank = 0.2 if isinstance(line, ast.AugAssign | ast.Expr) else 0.6
-            yield Edit(rank, line.lineno, _quoted(line), "", ((owner, field, k, [ast.Pass()] if alone else []),))
+            nothing = [_located(ast.Pass(), line)] if alone else []
+            yield Edit(rank, line.lineno, _quoted(line), "", ((owner, field, k, nothing),))
         if isinstance(line, ast.AugAssign):
             yield from _of_augmented(line, owner, field, k)
         elif isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Name | ast.Subscript):
@@ -340,15 +348,13 @@ def _of_block(block, field, owner, names):
             moved = [*line.body]
             yield Edit(0.6, line.lineno, f"if {short(ast.unparse(line.test))}:", "", ((owner, field, k, moved),))
         elif isinstance(line, ast.Break):
-            yield Edit(1, line.lineno, "break", "continue", ((owner, field, k, [ast.Continue(lineno=line.lineno)]),))
+            yield Edit(1, line.lineno, "break", "continue", ((owner, field, k, [_located(ast.Continue(), line)]),))
         if isinstance(line, ast.For | ast.While):
             yield from _of_loop(line, owner, field, k, block)
         following = block[k + 1] if k + 1 < len(block) else None
         if _simple(line) and _simple(following):
-            both = f"{_quoted(following, 30)}; {_quoted(line, 30)}"
-            old = f"{_quoted(line, 30)}; {_quoted(following, 30)}"
             changes = ((owner, field, k, [following]), (owner, field, k + 1, [line]))
-            yield Edit(1.5, line.lineno, old, both, changes)
+            yield _moved(line, changes, f"behind `{_quoted(following)}`")
 
 
 def _of_augmented(line, owner, field, k):
@@ -377,23 +383,24 @@ def _of_loop(line, owner, field, k, block):
     last = inside[-1]
     if len(inside) > 1 and (_simple(last) or isinstance(last, ast.Return)):
         changes = ((line, "body", len(line.body) - 1, []), (owner, field, k, [line, last]))
-        yield Edit(0.8, last.lineno, f"{_quoted(last)} in the loop", f"{_quoted(last)} behind the loop", changes)
+        yield _moved(last, changes, "behind the loop, not in it")
     behind = block[k + 1] if k + 1 < len(block) else None
     if _simple(behind):
         changes = ((line, "body", len(line.body) - 1, [line.body[-1], behind]), (owner, field, k + 1, []))
-        old, new = f"{_quoted(behind)} behind the loop", f"{_quoted(behind)} at the end of the loop"
-        yield Edit(0.8, behind.lineno, old, new, changes)
+        yield _moved(behind, changes, "at the end of the loop, in each turn")
     before = block[k - 1] if k else None
     if _simple(before) and isinstance(before, ast.Assign) and isinstance(before.targets[0], ast.Name):
         tick = line.body[0]
         changes = ((line, "body", 0, [tick, before]), (owner, field, k - 1, []))
-        old, new = f"{_quoted(before)} in front of the loop", f"{_quoted(before)} at the start of each turn"
-        yield Edit(0.8, before.lineno, old, new, changes)
+        yield _moved(before, changes, "at the start of each turn of the loop")
     if _simple(inside[0]) and isinstance(inside[0], ast.Assign) and len(inside) > 1:
         at = line.body.index(inside[0])
         changes = ((line, "body", at, []), (owner, field, k, [inside[0], line]))
-        old, new = f"{_quoted(inside[0])} in each turn", f"{_quoted(inside[0])} in front of the loop"
-        yield Edit(0.8, inside[0].lineno, old, new, changes)
+        yield _moved(inside[0], changes, "in front of the loop, once")
+
+
+def _moved(line, changes, where) -> Edit:
+    return Edit(0.8, line.lineno, _quoted(line), "", changes, said=f"with `{_quoted(line)}` {where}")
 
 
 def _simple(line) -> bool:

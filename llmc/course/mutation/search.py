@@ -24,6 +24,7 @@ WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however long they take
 WHOLE = 12  # edits that the whole check is run with
 FRESH = 4  # calls on other numbers that must agree
+ALL = 2  # outputs of a call are explained
 
 
 @dataclass
@@ -68,10 +69,10 @@ class PythonSearch:
         wrong = [each for each in found if not alike(each[1], each[2])]
         return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:1]
 
-    def made_by(self, function, call=None):
-        """What a function gives for the output that is wrong; None if it stops."""
+    def made_by(self, function, call):
+        """What a function gives in another call for the output that is wrong; None if it stops."""
         with suppress(Exception):
-            return (call or self.call).run(function).get(self.label)
+            return call.run(function).get(self.label)
         return None
 
     def tries(self, program) -> int:
@@ -81,36 +82,49 @@ class PythonSearch:
         return FEWEST
 
     def named_mistake(self) -> named.Mistake | None:
-        """The first named mistake that gives the learner's numbers; None for none."""
+        """The first named mistake that gives the learner's numbers, in all outputs if there is one; None for none."""
         solution = self.solution
         if solution is None or self.call.arguments is None:
             return None
+        first = None
         with quietly():
             for mistake in named.mistakes(self.check.exercise.mistakes):
                 program = mistaken(self.check.exercise, mistake)
-                if program is not None and self.gives_the_same(program):
+                explained = self.explained_by(program) if program is not None else 0
+                if explained == ALL:
                     return mistake
-        return None
+                first = first or (mistake if explained else None)
+        return first
 
-    def gives_the_same(self, program) -> bool:
-        """Does this program give the learner's error, and what the learner's function gives for other numbers?"""
+    def explained_by(self, program) -> int:
+        """ALL if this program gives what the learner's function gives, here and for other numbers; 1 if the other
+        outputs of this call differ; 0 if the wrong one does.
+        """
         function = program.function()
-        made = self.made_by(function)
-        if made is None or not same_error(made, self.got, self.right):
-            return False
-        return all(_same(self.made_by(function, call), theirs, right) for call, theirs, right in self.others)
+        with suppress(Exception):
+            made = self.call.run(function)
+            if not same_error(made[self.label], self.got, self.right):
+                return 0
+            if not all(_same(self.made_by(function, call), theirs, right) for call, theirs, right in self.others):
+                return 0
+            others = [label for label in self.call.outputs if label != self.label]
+            return ALL if all(alike(made[label], self.call.outputs[label]) for label in others) else 1
+        return 0
 
     def edit_of_ours(self) -> Edit | None:
-        """The first generated edit of our solution that gives the learner's numbers."""
+        """The first generated edit of our solution that gives the learner's numbers, in all outputs if there is one."""
         solution = self.solution
         if solution is None or self.call.arguments is None:
             return None
+        first = None
         with quietly():
             for edit in edits(solution.own)[: self.tries(solution)]:
                 with edited(edit.changes):
-                    if self.gives_the_same(solution):
-                        return edit
-        return None
+                    explained = self.explained_by(solution)
+                if explained == ALL:
+                    return edit
+                first = first or (edit if explained else None)
+        return first
 
     def repair(self) -> Edit | None:
         """The edit of the learner's function with which the whole check passes; None where two different lines do."""
@@ -129,7 +143,7 @@ class PythonSearch:
                     whole += 1
                     if passes(self.check, answer.function(TURNS * 10)):
                         found.append(edit)
-                if len({each.line for each in found if not each.said}) > 1:
+                if len({each.line for each in found}) > 1:
                     return None
         return found[0] if found else None
 

@@ -1,16 +1,8 @@
-"""What tests of the course share: no progress is recorded, nothing takes long, kernels that never end do so soon."""
+"""What tests of the course share: no progress is recorded, kernels that never end do so soon."""
 
 import pytest
 
 from llmc.course import recording
-from llmc.course.old.checks import remedy
-
-
-@pytest.fixture(autouse=True)
-def no_remedy():
-    """Nobody waits seconds for a sentence that is not asked for."""
-    with remedy.searching(0):
-        yield
 
 
 @pytest.fixture

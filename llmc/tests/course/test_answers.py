@@ -1,22 +1,25 @@
 """The checks of the course are tested: right answers pass, wrong ones are refused with the right explanation.
 
-Of the wrong answers a third is given here, every third of each exercise. LLMC_TEST_ALL=1 gives all of them, as does
-`python -m llmc.course.old.authoring.answers`; CI does.
+Kept answers and named mistakes are all given here; of the generated edits of the solutions, a few of each exercise.
+`python -m llmc.course.authoring.answers --generated` gives all of them, which takes hours.
 """
 
-import os
+import random
 import re
 from pathlib import Path
 
 import pytest
 
+from llmc.course.authoring.answers import Lesson, equivalent, is_listed, lessons, table
+from llmc.course.checks.exercise import exercise_named
+from llmc.course.exercises import catalog
 from llmc.course.learner import journal
-from llmc.course.old.authoring.answers import Lesson, lessons, table
-from llmc.course.old.mutants.search import hurried
+from llmc.course.mutation import named
 
 ROOT = Path(__file__).resolve().parents[3]
-SHARE = 1 / 3  # of a search's time: what is right here is right on a machine that is three times as slow
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []
+FEW = 4  # generated edits of each exercise
+MOST_LINES = 10  # of a check cell
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="needs a checkout: the answers lie beside the solutions")
 
@@ -26,47 +29,43 @@ def lesson(request):
     return Lesson(ROOT, request.param)
 
 
-@pytest.fixture(scope="module")
-def outcomes(lesson):
-    results = [given(lesson, answer) for answer in chosen(lesson)]
-    print("\n" + table(results))
-    return results
-
-
-def chosen(lesson):
-    """The answers to give: all, or the right ones and every third of the wrong ones."""
-    if os.environ.get("LLMC_TEST_ALL") == "1":
-        return lesson.answers
-    right = [answer for answer in lesson.answers if answer.says is None]
-    wrong = ([a for a in lesson.answers if a.exercise == name and a.says is not None] for name in lesson.check_of)
-    return right + [answer for answers in wrong for answer in answers[::3]]
-
-
-def given(lesson, answer):
-    """The outcome after a short search for the mistake, which takes most of the time; after a whole one, if need be.
-
-    `python -m llmc.course.old.authoring.answers` begins with as long a search as a learner waits for.
-    """
-    with hurried(SHARE):
-        outcome = lesson.give(answer, seed=1)
-    return outcome if outcome.as_it_should else lesson.give(answer, seed=1)
-
-
-def test_every_outcome_is_as_it_should_be(outcomes):
-    told = [
-        f"{o.answer.function.__name__} should say {o.answer.says!r}\n{o.message}"
-        for o in outcomes
-        if not o.as_it_should
-    ]
+def test_kept_answers(lesson):
+    outcomes = [lesson.give(answer, seed=1) for answer in lesson.answers]
+    print("\n" + table(outcomes))
+    told = [f"{o.answer.name} should say {o.answer.says!r}\n{o.message}" for o in outcomes if not o.as_it_should]
     assert not told, "\n\n".join(told)
 
 
-def test_every_exercise_has_enough_answers(lesson):
+def test_named_mistakes(lesson):
+    """Each is refused with its own words: one that another explainer answers first is never said."""
+    outcomes = [lesson.give(mistake, seed=1) for mistake in lesson.mistakes()]
+    told = [f"{o.answer.exercise}: {o.answer.says!r}\n{o.message}" for o in outcomes if not o.as_it_should]
+    assert not told, "\n\n".join(told)
+
+
+def test_a_few_generated_edits(lesson):
+    listed = equivalent(ROOT)
+    for exercise in lesson.check_of:
+        number = random.Random(exercise)
+        tried = lesson.generated(exercise, lambda edits, number=number: number.sample(edits, min(FEW, len(edits))))
+        holes = [words for words, accepted in tried if accepted and not is_listed(words, listed.get(exercise, {}))]
+        assert not holes, f"{exercise} accepts its solution {holes}"
+
+
+def test_every_exercise_is_an_object_with_answers(lesson):
     for exercise in lesson.check_of:
         mine = [answer for answer in lesson.answers if answer.exercise == exercise]
         assert sum(answer.says is None for answer in mine) >= 2, f"{exercise} needs 2 right answers"
-        assert sum(answer.says is not None for answer in mine) >= 5, f"{exercise} needs 5 wrong answers"
+        assert sum(answer.says is not None for answer in mine) >= 2, f"{exercise} needs 2 wrong answers"
+        assert exercise_named(exercise).lesson == lesson.name[:2]
     assert lesson.check_of.keys() == {answer.exercise for answer in lesson.answers}
+
+
+def test_check_cells_are_short_and_say_nothing(lesson):
+    for cell in catalog.cells_of(ROOT / "solutions" / f"{lesson.name}.ipynb"):
+        if cell.mark.get("role") == "check":
+            assert len(cell.source.splitlines()) <= MOST_LINES, f"the check of {cell.mark['exercise']} is too long"
+            assert not re.search(r"\b(known|look|where)=", cell.source)
 
 
 def test_answers_are_never_recorded(lesson, tmp_path, monkeypatch):
@@ -80,31 +79,12 @@ def test_answers_are_never_recorded(lesson, tmp_path, monkeypatch):
         journal.recording(was)
 
 
-def test_sections_that_messages_name_exist(outcomes, lesson):
+def test_sections_that_are_named_exist(lesson):
     """A message that sends somebody to a section which was renamed is worse than none."""
-    own = lesson.name[:2]
-    named = {
-        place
-        for o in outcomes
-        for place in re.findall(r'(?:lesson (\d\d), )?section "([^"]+)"', " ".join(o.message.split()))
-    }
-    for number, title in named:
-        (notebook,) = (ROOT / "notebooks").glob(f"{number or own}_*.ipynb")
-        headings = re.findall(r'"#+ (.*?)(?:\\n)?"', notebook.read_text(encoding="utf-8"))
-        assert any(heading.startswith(title) for heading in headings), f"{title!r} is no section of {notebook.name}"
-
-
-NEVER_SAID = {  # {(lesson, kept answer): words that would be false of it}
-    ("03_matmul", "forward_that_makes_three_axes_of_every_x"): "reshape it back",
-    ("13_reductions", "tree_sum_of_eight_warps"): "`return`",
-    ("18_number_formats", "quantize_by_errors_in_units_of_the_scale"): "Its codes end at",
-    ("18_number_formats", "stochastic_that_takes_infinity_for_nan"): "gives the right patterns with",
-    ("23_sample_gpt2", "top_p_with_a_mask_of_the_ranking"): "; or ",
-}
-
-
-@pytest.mark.parametrize(("where", "words"), NEVER_SAID.items(), ids=[name for _, name in NEVER_SAID])
-def test_what_would_be_false_of_an_answer_is_not_said(where, words):
-    lesson = Lesson(ROOT, where[0])
-    (answer,) = (each for each in lesson.answers if each.function.__name__ == where[1])
-    assert words not in lesson.give(answer).message
+    for name in lesson.check_of:
+        exercise = exercise_named(name)
+        looks = exercise.look.values() if isinstance(exercise.look, dict) else [exercise.look]
+        looks = [*looks, *(mistake.place for mistake in named.mistakes(exercise.mistakes))]
+        for number, title in catalog.SECTION.findall(" ".join(exercise.place(look) for look in looks if look)):
+            (notebook,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+            assert catalog.section(notebook, title), f"{name}: {title!r} is no section of {notebook.name}"

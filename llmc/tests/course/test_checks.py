@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check, compare, gradient_check, guarded
+from llmc.course.checks.check import say
 from llmc.course.exercises import catalog, layout
-from llmc.course.old.checks.check import say
 
 pytestmark = pytest.mark.usefixtures("not_recorded")
 
@@ -36,14 +36,14 @@ def test_right_passes():
     [
         (None, "dx is None"),
         ([1, 2], "should be a NumPy array, but is a list of 2"),
-        (A[..., None], "The last axis has length 1 and is too much: take [..., 0]."),
-        (A.T, "transposed"),
-        (A[None] * np.ones((2, 1, 1)), "for each index of axis 0: take the mean over it."),
-        (A[None] * [[[3.0]], [[-2.0]]], "for each index of axis 0: sum over it."),
-        (A.sum(0), "Axis 0 of what is expected is missing: what came is the sum over it."),
-        (A[1], "Axis 0 of what is expected is missing: what came belongs at index 1 of it."),
+        (A[..., None], "the last axis has length 1 and is too much, [..., 0]."),
+        (A.T, "its axes are in another order, and `.transpose(1, 0)` makes it right"),
+        (A[None] * np.ones((2, 1, 1)), "the mean over axis 0 is missing."),
+        (A[None] * [[[3.0]], [[-2.0]]], "the sum over axis 0 is missing."),
+        (A.sum(0), "axis 0 of what is expected is missing: what came is the sum over it."),
+        (A[0], "axis 0 of what is expected is missing: what came is what belongs at its index 0."),
         (A.astype(np.float32), "dtype float32, expected float64"),
-        (np.where(A > 3, np.nan, A), "NaN or infinite"),
+        (np.where(A > 3, np.nan, A), "7 of 12 entries are NaN, the first at [0, 0]."),
         (-A, "wrong sign"),
         (A / 4, "1/4 times"),
         (2 * A, "2 times"),
@@ -61,7 +61,6 @@ def test_wrong_entries_are_listed():
     got[1, 2] = 77.0
     told = message(got)
     assert "1 of 12 entries are wrong." in told
-    assert "Along axis 0 it is wrong only at index 1." in told
     assert "[1, 2]" in told and "77" in told and f"{A[1, 2]:.7g}" in told
 
 
@@ -70,43 +69,18 @@ def test_buffers():
     assert "overwritten instead of accumulated" in message(gradient, added_to=before)
     assert "never written" in message(before, added_to=before)
     assert "what was added to dx is 2 times" in message(before + 2 * gradient, added_to=before)
-    known = {"the square": gradient**2, "what dx held, doubled": before}
-    assert "what was added to dx equals the square." in message(before + gradient**2, added_to=before, known=known)
-    assert message(2 * before, added_to=before, known=known).startswith("dx equals what dx held, doubled.")
+    known = {"the square": gradient**2}
+    assert message(before + gradient**2, added_to=before, known=known).startswith("dx equals the square.")
     assert "set to zero" in message(0 * before, added_to=before)
     assert "accumulated where it should be overwritten" in message(before + gradient, before=before)
     half = gradient.copy()
     half[2] = before[2]
-    assert "part of dx was never written: 4 of 12" in message(half, before=before)
-
-
-def test_known_mistakes_are_lazy_and_named():
-    compare("dx", A, A, known={"the cube": lambda: 1 / 0})
-    told = message(A**2, known={"the square": (lambda: A**2, "section 7"), "the cube": lambda: A**3})
-    assert "dx equals the square." in told and "Where to look: section 7." in told
-    assert "1/C [C = 9]" in message(A / 9, sizes={"C": 9})
-
-
-def test_known_mistakes_with_the_same_numbers_are_all_named():
-    known = {"the square": A**2, "the cube": A**3, "dx times dx": A * A, "dx, taken twice as a factor": A * A}
-    told = message(A**2, known=known)
-    assert "dx equals the square; or dx times dx (these give the same numbers here)." in told
-
-
-def test_weights_of_parts_are_named():
-    B = RNG.normal(3, 2, (3, 4))
-    assert "dx is 2 · a + 0.5 · b, and should be 1 · a + 0.5 · b: look at a." in message(
-        2 * A + B / 2, A + B / 2, parts={"a": A, "b": B}
-    )
-    C = RNG.normal(3, 2, (3, 4))
-    assert "1 · c: a and b count 3 times as much as they should." in message(
-        3 * A + 6 * B + C, A + 2 * B + C, parts={"a": A, "b": B, "c": C}
-    )
+    assert "part of dx is as it was before the call: 4 of 12" in message(half, before=before)
 
 
 def test_square_transposed():
     square = RNG.normal(size=(4, 4))
-    assert "its last two axes are swapped" in message(square.T, square)
+    assert "axes 0 and 1 are swapped" in message(square.T, square)
 
 
 def f(x):
@@ -129,8 +103,6 @@ def test_gradient_check_subset_and_report(capsys):
     assert "400 elements" in capsys.readouterr().out
     with pytest.raises(WrongAnswer, match="wrong sign"):
         gradient_check(f, x, -df(x))
-    with pytest.raises(WrongAnswer, match="equals the square"):
-        gradient_check(f, x, x**2, known={"the square": lambda: x**2})
 
 
 def test_gradient_check_explains_misuse():
@@ -304,7 +276,7 @@ def test_timing_and_memory_see_the_learners_variables_too():
         return f(x)
     peak = peak_bytes(yours)
     race(yours, lambda: yours(), rounds=1)
-    faster(c, yours, lambda: f(x), times=1e-9, look="")"""
+    faster(c, yours, lambda: f(x), times=1e-9)"""
     variables = cells("from llmc.course import faster, race\nfrom llmc.course.measure import peak_bytes", mine, ask)
     assert set(variables["seen"]) == {(3, "given")} and 3_000_000 <= variables["peak"] < 3_300_000
 
@@ -335,7 +307,6 @@ def test_code_that_cannot_take_read_only_arrays_gets_copies():
             before = y.copy()
             c.call(doubles, y, x)
             compare("y", y, 2 * x, added_to=before)
-        assert not c.takes_read_only(doubles) and c.takes_read_only(calls)
     for wrong, says in (
         (clears, r"in clears, line \d+:  x\[1\] = 0"),
         (calls, r"your code changed `x` \(3,\) float64"),
@@ -369,7 +340,7 @@ def test_what_numba_cannot_compile_is_explained():
     def stub(y, x):
         raise NotImplementedError
 
-    for kernel, says in ((unknown, "not_there"), (writes, "An input was written to"), (star, "does not know this")):
+    for kernel, says in ((unknown, "not_there"), (writes, "n input was written to"), (star, "does not know this")):
         with pytest.raises(WrongAnswer, match=says) as error, check("f") as c:
             c.call(kernel, c.buffer(3), c.random(3))
         assert len(str(error.value).splitlines()) <= 4
@@ -402,11 +373,13 @@ def test_printed_lines_fit_into_a_notebook(sentence, capsys):
 
 def test_html_of_a_message():
     """Its first line in bold, without the name of the exercise; a section that does not exist is no link."""
-    html = WrongAnswer('✗ f: a < b\n→ Where to look: lesson 99, section "1 · No".\n    1  <2')._repr_html_()
-    assert "<b>a &lt; b</b></div><div>→ Where to look: lesson 99, section &quot;1 · No&quot;.</div>" in html
+    error = WrongAnswer("a < b", look='lesson 99, section "1 · No"', table=["    1  <2"], folded=["The call was f(x)."])
+    html = error._repr_html_()
+    assert "<b>a &lt; b.</b></div><div>→ Where to look: lesson 99, section &quot;1 · No&quot;.</div>" in html
     assert "✗" not in html and "white-space:pre-wrap" in html
     assert html.startswith('<div class="mathjax_ignore" ')  # what is between two dollars is no formula
-    assert re.search(r'<div style="white-space:pre;[^"]*">    1  &lt;2</div></div>$', html)  # a table keeps its columns
+    assert re.search(r'<div style="white-space:pre;[^"]*">\n    1  &lt;2</div>', html)  # a table keeps its columns
+    assert html.endswith("<details><summary>The call</summary><div>The call was f(x).</div></details></div>")
 
 
 def test_sections_are_links(monkeypatch):
@@ -419,7 +392,7 @@ def test_sections_are_links(monkeypatch):
         r'<a href="\.\./notebooks/01_layernorm\.ipynb#cell-id=([\w-]+)">lesson 01, section &quot;2 ·', html
     )
     cells = {cell.id: cell.source for cell in catalog.cells_of(root / "notebooks" / "01_layernorm.ipynb")}
-    assert "## 2 · Forward" in cells[link[1]] and html.endswith("</a>, or ask</b></div></div>")
+    assert "## 2 · Forward" in cells[link[1]] and html.endswith("</a>, or ask.</b></div></div>")
 
 
 def test_plain_asserts():
@@ -436,7 +409,7 @@ def test_keyboard_interrupt_goes_through():
 
 def test_message_without_traceback():
     lines = WrongAnswer("first\nsecond")._render_traceback_()
-    assert lines == ["\x1b[1mfirst\x1b[0m", "second"]
+    assert lines == ["\x1b[1mfirst\x1b[0m", "second."]
 
 
 def test_import_is_light():
@@ -449,10 +422,10 @@ def test_import_is_light():
 @pytest.mark.parametrize(
     ("got", "says"),
     [
-        (A.reshape(6, 2), "number of entries is right: reshape it back"),
-        (A.T.reshape(6, 2), "number of entries is right, but a reshape alone does not make it right"),
-        (A[:, None], "axis of length 1 is left over"),
-        (np.zeros((3, 4, 3, 4)), "paired with every other"),
+        (A.reshape(6, 2), "the numbers are right, reshape them"),
+        (A.T.reshape(6, 2), r"`.transpose\(1, 0\)`|expected"),
+        (A[:, None], "an axis of length 1 is too much or out of place"),
+        (np.zeros((3, 4, 3, 4)), "it has one value for each index of axes 0 and 1"),
         (A * 1.00009, "wrong values"),
         (A[:2], r"expected \(3, 4\)\.$"),
     ],
@@ -464,7 +437,7 @@ def test_shapes_and_near_misses(got, says):
 def test_axes_that_must_be_moved_before_a_reshape():
     heads = RNG.normal(0, 1, (2, 3, 4, 5))  # (B, NH, T, hs)
     merged = heads.transpose(0, 2, 1, 3).reshape(2, 4, 15)
-    assert "move its axes first, `.transpose(0, 2, 1, 3)`, then reshape." in message(heads, merged)
+    assert "`.transpose(0, 2, 1, 3).reshape(2, 4, 15)` makes it right" in message(heads, merged)
 
 
 def test_an_infinite_entry_must_be_infinite():

@@ -5,19 +5,19 @@ For each output, mistakes are {sentence after "out equals ": (array, where to lo
 
 import numpy as np
 
-from llmc.course.lessons.attention.references import (
-    ALL_HEADS,
-    MIXTURE,
-    SCALE,
-    SCORES,
-    SOFTMAX,
-    forward,
-    merge,
-    parts_of,
-    softmax,
-    softmax_backward,
-    split,
-)
+from llmc.course.lessons.attention.forward_mistakes import ALL_HEADS, MIXTURE, SCALE, SCORES, SOFTMAX, merge, split
+from llmc.course.lessons.attention.references import forward, softmax, softmax_backward
+
+
+def parts_of(dout, qkv, NH, p=None, ds=None):
+    """[dq, dk, dv], (B, T, C) each, in float64; p or ds (B, NH, T, T) may be given, and wrong."""
+    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
+    (do,) = split(dout, NH, parts=1)  # (B, NH, T, hs)
+    p = forward(qkv.astype(np.float64), NH).probabilities if p is None else p
+    ds = softmax_backward(np.einsum("bhic,bhjc->bhij", do, v), p) if ds is None else ds
+    scale = 1 / np.sqrt(q.shape[-1])
+    dq, dk = np.einsum("bhij,bhjc->bhic", ds, k) * scale, np.einsum("bhij,bhic->bhjc", ds, q) * scale
+    return [merge(part) for part in (dq, dk, np.einsum("bhij,bhic->bhjc", p, do))]
 
 
 def softmax_backward_mistakes(dp, p) -> dict:

@@ -5,51 +5,44 @@ For each output, mistakes are {sentence after "out equals ": (array, where to lo
 
 import numpy as np
 
-from llmc.course.lessons.attention.references import (
-    ALL_QUERIES,
-    HEAD,
-    HEADS,
-    MASK,
-    QUERY,
-    SCALE,
-    forward_of,
-    merge,
-    others_only,
-    seen,
-    softmax,
-    split,
-)
+from llmc.course.lessons.attention.references import Forward, forward, seen, softmax
 
+# where to look; a test compares these titles with the headings of notebooks/06_attention.ipynb
+QUERY = 'lesson 06, section "One query by hand"'
+ALL_QUERIES = 'lesson 06, section "All queries at once"'
+SCALE = 'lesson 06, section "2.1 · Why divide by √hs"'
+MASK = 'lesson 06, section "2.2 · The causal mask"'
+HEAD = 'lesson 06, section "2.3 · One head, all rows"'
+HEADS = 'lesson 06, section "2.4 · Many heads from one matmul"'
+MIXTURE = 'lesson 06, section "3.1 · Through the mixture"'
+SOFTMAX = 'lesson 06, section "3.2 · Through the softmax"'
+SCORES = 'lesson 06, section "3.3 · Through the scores"'
+ALL_HEADS = 'lesson 06, section "3.4 · All heads at once"'
 UNSCALED = "the reference with a running {} not adjusted when the maximum grows"
 
 
-def scores_mistakes(q, k) -> dict:
-    """Known wrong scores, with 0 in the future (as `without_future` leaves them)."""
-    T, hs = q.shape
-    products = q @ k.T  # (T, T)
-    wrong = {
-        "q · k not divided by √hs": products,
-        "q · k divided by hs, not by its root": products / hs,
-        "q · k multiplied by √hs, not divided by it": products * hs**0.5,
-        "q · k divided by 2 · hs: only √hs divides": (products / (2 * hs)),
-        "q · k divided by hs / 2: only √hs divides": (products / (hs / 2)),
-        "q · k divided by √T: the sum runs over hs channels": products / T**0.5,
-    }
-    of_q, of_k = np.linalg.norm(q, axis=-1)[:, None], np.linalg.norm(k, axis=-1)  # (T, 1), (T,)
-    divided = lambda by: np.divide(products, by, out=np.zeros_like(products), where=by > 0)  # noqa: E731
-    both = {
-        "q · k divided by the lengths of q and k: that is a cosine, and only √hs divides": (
-            divided(of_q * of_k),
-            SCALE,
-        ),
-        "q · k divided by the length of q: only √hs divides, the same number everywhere": (divided(of_q), SCALE),
-        "q · k divided by the length of k: only √hs divides, the same number everywhere": (divided(of_k), SCALE),
-        "the scores transposed: rows are queries, columns are keys": (products.T / hs**0.5, ALL_QUERIES),
-        "the products of queries with queries: k is missing": (q @ q.T / hs**0.5, QUERY),
-        "the products of keys with keys: q is missing": (k @ k.T / hs**0.5, QUERY),
-    }
-    all_ = {text: (array, SCALE) for text, array in wrong.items()} | both
-    return {text: (np.where(seen(T), array, 0), where) for text, (array, where) in all_.items()}
+def split(qkv, NH, parts=3):
+    """(B, T, parts·C) -> `parts` float64 arrays (B, NH, T, hs), cut out one head at a time."""
+    width = qkv.shape[-1] // parts
+    hs = width // NH
+    cut = lambda part, h: qkv[..., part * width + h * hs : part * width + (h + 1) * hs]  # noqa: E731
+    heads = [np.stack([cut(part, h) for h in range(NH)], axis=1) for part in range(parts)]
+    return [part.astype(np.float64) for part in heads]
+
+
+def merge(heads):
+    """(B, NH, T, hs) -> (B, T, C)."""
+    return np.concatenate(list(heads.swapaxes(0, 1)), axis=-1)
+
+
+def others_only(T):
+    """(T, T) bool, a mistake: no query looks at its own key, except for the first, which has no other one."""
+    return np.tril(np.ones((T, T), bool), -1) | (np.arange(T) + np.arange(T)[:, None] == 0)
+
+
+def forward_of(parts) -> Forward:
+    """out and probabilities from (q, k, v), (B, NH, T, hs) each."""
+    return forward(np.concatenate([merge(part) for part in parts], axis=-1), parts[0].shape[1])
 
 
 def forward_mistakes(qkv, NH) -> dict:
@@ -135,35 +128,6 @@ def forward_mistakes(qkv, NH) -> dict:
         "the mixture of the queries, not of the values": (merge(right @ q), HEAD),
     }
     return {"probabilities": wrong, "out": by_p}
-
-
-def far_below(qkv, NH):
-    """qkv (B, T, 3C), hs >= T, Q and K replaced: scores are -30,000 where seen, from 30,000 on in the future."""
-    B, T, width = qkv.shape
-    hs = width // 3 // NH
-    heads = qkv.reshape(B, T, 3, NH, hs)  # a view
-    future = 3e4 + 1e3 * np.arange(hs)  # (hs,)
-    heads[:, :, 0] = np.where(np.tri(T, hs, dtype=bool), -3e4, future)[:, None] * hs**0.5  # (T, 1, hs)
-    heads[:, :, 1] = np.eye(T, hs)[:, None]  # (T, 1, hs)   key j reads number j of the query
-    return qkv
-
-
-def finite_masks(qkv, NH) -> dict:
-    """Known wrong out and probabilities: a mask of -10,000. Only scores in the thousands show it."""
-    q, k, v = split(qkv, NH)  # (B, NH, T, hs) each
-    mask, s = seen(q.shape[2]), q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5  # (T, T), (B, NH, T, T)
-    wrong = {
-        "the reference with -10,000 instead of -np.inf for future keys: scores can be lower than that": (
-            softmax(np.where(mask, s, -1e4))
-        ),
-        "the reference with -10,000 added for future keys: their scores can be higher by more than that": (
-            softmax(s + np.where(mask, 0, -1e4))
-        ),
-    }
-    return {
-        "probabilities": {text: (array, MASK) for text, array in wrong.items()},
-        "out": {text: (merge(array @ v), MASK) for text, array in wrong.items()},
-    }
 
 
 def _layouts(qkv, NH) -> dict:

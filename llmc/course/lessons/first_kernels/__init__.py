@@ -1,1 +1,1 @@
-"""What lesson 12 needs: references of its kernels, and the results of well-known mistakes."""
+"""Lesson 12: what the checks of its exercises try and recognise."""

@@ -48,8 +48,8 @@ def fast_rows(c):
     """out (B, T, C), mean, rstd (B, T), x, w, b, in float32: quiet rows, rows far from 0, at the size that is timed."""
     small = [
         ((3, 5, 7), 0, ()),
-        ((3, 5, 7), 0, (0.3,)),
         ((5, 13, 33), 0, ()),
+        ((3, 5, 7), 0, (0.3,)),
         ((2, 3, 64), 0, ()),
         ((2, 3, 64), FAR, ()),
     ]
@@ -111,8 +111,6 @@ Exercise(
         without subtracting the mean | out = centred => out = x
         with x - mean divided by rstd: rstd is already 1/std | centred * rstd => centred / rstd
         with the brackets around x - mean missing | centred * rstd[..., None] => x - mean[..., None] * rstd[..., None]
-        normalised along T, axis 1 | mean = … => mean = x.mean(axis=1)[:, None] + 0 * x[..., 0]
-            ;; variance = … => variance = np.square(centred).mean(axis=1)[:, None] + 0 * x[..., 0]
     """,
 )
 
@@ -181,8 +179,6 @@ Exercise(
     + r"""
         [Why accumulate?] without the mean(dnorm) term, and overwritten
             | dx += (dnorm - through_mean - through_rstd) => dx[...] = (dnorm - through_rstd)
-        [Why accumulate?] but what dx held before was multiplied by rstd
-            | dx += => dx *= rstd[..., None]\n    dx +=
         [Why accumulate?] but what dx held before was freed of its mean, too
             | dx += => dx -= dx.mean(axis=-1, keepdims=True)\n    dx +=
         [Why accumulate?] but what dx held before was put through the same formula
@@ -229,8 +225,8 @@ Exercise(
     look="A trap: the formula from the statistics book",
     slow="Each new array as large as `x` takes time: `out` can hold each of them in turn (hint 2).",
     mistakes=r"""
-        without eps | + eps) => )
         with eps = 1e-5, not with the argument `eps` | / C + eps => / C + 1e-5
+        without eps | + eps) => )
         without dividing by C | / C + eps => + eps
         with x² in place of (x - mean)² | np.einsum("nc,nc->n", y, y) => np.einsum("nc,nc->n", X[rows], X[rows])
         as norm · w: b is missing | y += b => pass

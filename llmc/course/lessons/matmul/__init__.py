@@ -1,41 +1,5 @@
-"""Lesson 03, matmul: what its checks compare with (layer.py, fast.py), and whether an answer uses BLAS (blas.py)."""
+"""Lesson 03: its exercises (exercises.py), and whether an answer uses BLAS (blas.py)."""
 
-from llmc.course.lessons.matmul.blas import uses_blas
-from llmc.course.lessons.matmul.fast import fast_mistakes
-from llmc.course.lessons.matmul.layer import (
-    BIAS,
-    FORWARD,
-    INPUT,
-    WEIGHT,
-    Gradients,
-    backward,
-    backward_mistakes,
-    cost,
-    cost_mistakes,
-    formula_of,
-    forward,
-    forward_mistakes,
-    gradients_of,
-    results,
-)
-from llmc.course.old.checks.no_race import no_race_in as no_race
+from llmc.course.lessons.matmul.layer import forward, results
 
-__all__ = [
-    "BIAS",
-    "FORWARD",
-    "INPUT",
-    "WEIGHT",
-    "Gradients",
-    "backward",
-    "backward_mistakes",
-    "cost",
-    "cost_mistakes",
-    "fast_mistakes",
-    "formula_of",
-    "forward",
-    "forward_mistakes",
-    "gradients_of",
-    "no_race",
-    "results",
-    "uses_blas",
-]
+__all__ = ["forward", "results"]  # for lessons 07 and 11, as long as they use the old checks

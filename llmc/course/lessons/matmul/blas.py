@@ -1,135 +1,109 @@
-"""Lesson 03: does a function multiply matrices with BLAS, under whatever name?
+"""Lesson 03: does a call multiply matrices with BLAS, under whatever name?
 
-First its code is read, and that of its helpers: what a name stands for decides, not how it is spelled. Where reading
-cannot tell (`x.dot`, when x may be the learner's own object), running it can: `watched_arrays.py`.
+The function's code is read, and that of its helpers: what a name stands for decides, not how it is spelled. Then it
+runs once more while NumPy's products stop it: code can hide a name (`getattr`), but not what it does.
 """
 
 import dis
 import sys
-from contextlib import suppress
+from functools import partial
+from itertools import product
 from types import CodeType, FunctionType, ModuleType
+from unittest.mock import Mock, patch
 
-from llmc.course.lessons.matmul.watched_arrays import NAMES, OPTIMIZE, product_when_run
+import numpy as np
 
-LIBRARIES = {"torch", "jax", "tensorflow", "cupy"}  # their products are BLAS's, or the GPU's
-ROUTINE = ("cblas_", "sgemm", "dgemm", "sgemv", "dgemv", "sdot", "ddot")  # how BLAS's own functions are called
+from llmc.course.checks.guards.inputs import read_only
+from llmc.course.checks.guards.isolation import is_foreign
 
-
-def uses_blas(function):
-    """The operator, name or option by which this function, or one that it calls, uses BLAS: "@", "dot"; or None."""
-    certain, possible = _in_code(function)
-    if certain:
-        return certain
-    product, finished = product_when_run(function, larger=possible is not None)
-    return product or (None if finished else possible)
+PRODUCTS = {"matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat", "tensordot", "multi_dot"}
+PRODUCTS |= {"matrix", "asmatrix", "bmat"}  # whose * is one
+LIBRARIES = {"torch", "jax", "tensorflow", "cupy", "linalg", "blas"}  # parts of names of modules
+ATTRIBUTE, OUTSIDE = ("LOAD_ATTR", "LOAD_METHOD"), ("LOAD_GLOBAL", "LOAD_NAME")
 
 
-def _in_code(function):
-    """(the first certain use of BLAS, the first possible one) in this function and its helpers; None where none is."""
-    seen, todo, possible = set(), [function], None
+def blas_in(function, *arguments):
+    """The operator, name or option by which function(out, x, w, b) uses BLAS, "@" or "dot"; None if it does not."""
+    seen, todo, found, own = set(), [function], [], False  # own: does a class of the learner's define what @ does?
     while todo:
-        function = todo.pop()
-        if isinstance(function, type) and _is_own(function):
-            todo += vars(function).values()
-        kernel = hasattr(function, "py_func")  # numba.njit wrapped it: its arrays are arrays, whatever they are called
-        function = getattr(function, "py_func", function)
-        if not isinstance(function, FunctionType) or function.__code__ in seen:
+        each = todo.pop()
+        plain = getattr(each, "py_func", each)  # of what Numba compiled
+        if id(each) in seen:
             continue
-        seen.add(function.__code__)
-        defaults = function.__defaults__ or ()
-        if product := next(filter(_is_blas, defaults), None):
-            return product.__name__, None
-        outside = function.__globals__ | _closure(function)
-        own = not kernel and any(hasattr(value, "__matmul__") and _is_own(value) for value in outside.values())
-        for code in _nested(function.__code__):
-            certain, maybe = _blas_in(code, outside, own)
-            if certain or maybe and kernel:
-                return certain or maybe, None
-            possible = possible or maybe
-            todo += [outside[step.argval] for step in dis.get_instructions(code) if _is_from_outside(step, outside)]
-        todo += defaults
-    return None, possible
+        seen.add(id(each))
+        if isinstance(plain, FunctionType) and not is_foreign(plain.__code__.co_filename):
+            found += _in_code(plain, kernel=plain is not each)
+            todo += [plain.__globals__.get(step.argval) for step in _steps(plain.__code__) if step.opname in OUTSIDE]
+            todo += [cell.cell_contents for cell in plain.__closure__ or ()] + [*(plain.__defaults__ or ())]
+        elif isinstance(each, type):
+            todo += [part for part in vars(each).values() if isinstance(part, FunctionType)]
+            own = own or isinstance(vars(each).get("__matmul__"), FunctionType)
+        elif isinstance(each, list | tuple | dict | partial):
+            todo += [each.func] if isinstance(each, partial) else each.values() if isinstance(each, dict) else each
+        found += _in_library(each, in_python=isinstance(plain, FunctionType | type))
+    return next((name for name in found if name != "@" or not own), None) or _stopped_by(function, arguments)
 
 
-def _is_own(thing) -> bool:
-    """Is it a class that the learner wrote?"""
-    where = str(getattr(thing, "__module__", "")).partition(".")[0]
-    return isinstance(thing, type) and (where == "__main__" or where not in sys.modules)
-
-
-def _closure(function) -> dict:
-    """What the names of an enclosing function stand for in this one, as far as they stand for something already."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        with suppress(ValueError):  # an empty cell
-            found[name] = cell.cell_contents
-    return found
-
-
-def _nested(code):
-    """This code object, and those of functions and comprehensions defined in it."""
-    yield code
+def _steps(code):
+    """The instructions of this code object, and of functions and comprehensions defined in it."""
+    yield from dis.get_instructions(code)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _nested(constant)
+            yield from _steps(constant)
 
 
-def _blas_in(code, outside, own):
-    """(a certain use of BLAS, a possible one) in this code object: the first operator, name or option, or None.
-
-    outside: its globals and closure. own: does a class of the learner's define what @ does?
-    """
-    owner = None  # what the step before loaded from outside
-    possible = next(_words_in(code), None)
-    for step in dis.get_instructions(code):
-        if step.opname == "BINARY_OP" and step.argrepr in ("@", "@="):
-            if not own:
-                return "@", None
-            possible = possible or "@"
-        elif step.opname.startswith(("LOAD_ATTR", "LOAD_METHOD")):
-            known, owner = owner is not None, getattr(owner, step.argval, None)
-            if _is_blas(owner):
-                return step.argval, None
-            if not known and step.argval in NAMES:
-                possible = possible or step.argval
-        elif _is_from_outside(step, outside):
-            owner = outside[step.argval]
-            if _is_blas(owner):
-                name = getattr(owner, "__name__", step.argval)
-                return f"{step.argval}, another name of {name}" if name in NAMES - {step.argval} else step.argval, None
-        elif step.opname.startswith(("IMPORT_", "LOAD_CONST")) and _names_a_module(step.argval):
-            return step.argval, None
-        else:
-            owner = None
-    return None, possible
+def _in_code(function, kernel):
+    """What of BLAS the code names. kernel: all of its arrays are NumPy's, whatever they are called."""
+    for step in _steps(function.__code__):
+        words = {*step.argval.split(".")} if isinstance(step.argval, str) else set()
+        library = words & LIBRARIES and step.opname in (*ATTRIBUTE, "IMPORT_NAME", "LOAD_CONST")
+        if library or kernel and words & PRODUCTS and step.opname in ATTRIBUTE:
+            yield step.argval
+        elif step.opname == "BINARY_OP" and step.argrepr in ("@", "@="):
+            yield "@ in a kernel" if kernel else "@"
 
 
-def _is_from_outside(step, outside) -> bool:
-    """Does it load something that was not made here? An attribute of that name is something else."""
-    return step.opname.startswith(("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME")) and step.argval in outside
-
-
-def _names_a_module(name) -> bool:
-    """ "scipy.linalg.blas", "torch", but no single word of another meaning, such as "dot"."""
-    parts = name.split(".") if isinstance(name, str) else [""]
-    return parts[0] in LIBRARIES or bool({"linalg", "blas"} & set(parts)) and " " not in name
-
-
-def _words_in(code):
-    """Names of BLAS's products among its texts and among the names of keyword arguments, which come as a tuple."""
-    for constant in code.co_consts:
-        words = constant if isinstance(constant, tuple) else (constant,)
-        if "optimize" in words:
-            yield OPTIMIZE
-        yield from (f'"{word}"' for word in words if isinstance(word, str) and word in NAMES)
-
-
-def _is_blas(thing) -> bool:
-    """Is this a product of NumPy or another library, or a module of them? A function of the learner's own never is."""
+def _in_library(thing, in_python):
+    """What a library calls this, if it is one of its products, or a module of them."""
     name = str(getattr(thing, "__name__", ""))
-    if isinstance(thing, ModuleType):
-        return name.partition(".")[0] in LIBRARIES or name.rpartition(".")[2] in NAMES
-    library = str(getattr(thing, "__module__", None)).partition(".")[0] in ("numpy", "scipy")
-    own = isinstance(getattr(thing, "py_func", thing), FunctionType | type) and not library
-    routine = not own and name.startswith(ROUTINE) or type(thing).__name__ == "fortran"  # SciPy's door to BLAS
-    return callable(thing) and not own and (name in NAMES or routine)
+    module = name if isinstance(thing, ModuleType) else str(getattr(thing, "__module__", ""))
+    named = name in PRODUCTS and (module.startswith("numpy") or not in_python)
+    if named or LIBRARIES & {*module.split(".")} or type(thing).__name__ == "fortran":  # SciPy's door to BLAS
+        yield name
+
+
+class _Product(Exception):
+    """Two arrays are about to be multiplied as matrices; the message is the name of the product."""
+
+
+class _Watched(np.ndarray):
+    """An array whose @ stops, as does that of what is computed from it."""
+
+    __matmul__ = __rmatmul__ = __imatmul__ = Mock(side_effect=_Product("@"))
+
+
+def _stopped_by(function, arguments):
+    """The product that stops this call; None if it runs to its end, or stops for another reason."""
+    stops = {name: Mock(side_effect=_Product(name)) for name in PRODUCTS if hasattr(np, name)}
+    previous, (out, *inputs) = sys.getprofile(), arguments
+    for kind, made in product((_Watched, np.ndarray), (read_only, np.copy)):
+        try:
+            with patch.multiple(np, **stops):
+                sys.setprofile(_no_product)
+                function(out.copy(), *(made(array).view(kind) for array in inputs))
+            return None
+        except _Product as stopped:
+            return str(stopped)
+        except Exception:  # some kernels take no read-only arrays, none takes watched ones
+            continue
+        finally:
+            sys.setprofile(previous)
+
+
+def _no_product(frame, event, called):
+    """For a profiler: raise _Product where a method, or an operator in C, multiplies arrays."""
+    if event == "call" and frame.f_code.co_name == "einsum_path":
+        raise _Product("einsum with optimize=")
+    if event == "c_call" and called.__name__ in PRODUCTS:
+        if isinstance(called.__self__, np.ndarray) or called.__module__ == "_operator":
+            raise _Product(called.__name__)

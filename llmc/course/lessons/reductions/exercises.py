@@ -1,14 +1,18 @@
 """Lesson 13's exercises: what is right, what is tried, and which mistakes have a name."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.checks.exercise import Exercise
-from llmc.course.lessons import layernorm, softmax_crossentropy
-from llmc.course.lessons.fast_on_cpu.fused import residual_layernorm
+from llmc.course.kernel_checks.runs import emulate
+from llmc.course.lessons import softmax_crossentropy
+from llmc.course.lessons.layernorm.rows import forward
 from llmc.course.lessons.reductions.teamwork import shared_work  # noqa: F401, for the check cells
 
 FAR = 700  # rows around it: a difference of two large numbers loses its digits
+CANCELS = "rows around {}, where E[x²] - E[x]² subtracts two numbers that agree in nearly all their digits"
 SECTIONS = {
     "race": "6.1 · A race",
     "race in global memory": "3.5 · v4: one warp per row",
@@ -26,6 +30,18 @@ SECTIONS = {
     "sectors": "3.7 · v6: 128-bit loads",
     "requests": "3.7 · v6: 128-bit loads",
 }
+
+ASK = """
+extern "C" __global__ void ask_merge(float* made, const float* parts, int pairs)
+{
+    for (int k = 0; k < pairs; k++, made += 3, parts += 6) {
+        Moments m = merge(Moments{parts[0], parts[1], parts[2]}, Moments{parts[3], parts[4], parts[5]});
+        made[0] = m.count, made[1] = m.mean, made[2] = m.squares;
+    }
+}
+"""
+NONE = (0, 0, 0)
+PAIRS = (NONE, (1, 2, 0)), ((2, 2, 1), (1, 5, 0)), ((2, 2, 1), (2, 4, 3)), ((2, 2, 1), NONE), (NONE, NONE)
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -54,17 +70,16 @@ def logits(c, blocks=(256, 96, 32), sizes=((5, 129), (9, 33), (4, 7), (2, 1100))
 def rows_to_norm(c):
     """x (N, C), w, b (C,), threads: scaled to 0.01, eps shows; at last rows around FAR."""
     for N, C, scale, offset in [(5, 129, 1, 0), (2, 1100, 1, 0), (4, 7, 0.01, 0), (3, 33, 0.01, 0), (6, 127, 1, FAR)]:
-        c.new(f"rows around {offset}" if offset else "")
+        c.new(CANCELS.format(offset) if offset else "")
         for threads in (256, 32):
             yield np.float32(scale) * c.random(N, C) + np.float32(offset), c.random(C), c.random(C), threads
 
 
 def rows_to_add(c):
     """x1, x2 (N, C), w, b (C,), C a multiple of 4: scaled to 0.01, eps shows; rows around FAR."""
-    for N, C, scale, offset in [
-        *[(5, 132, 1, 0), (3, 4, 1, 0), (9, 60, 0.01, 0), (2, 1024, 1, 0), (2, 1024, 1, FAR), (16, 768, 1, 0)]
-    ]:
-        c.new(f"rows around {2 * offset}" if offset else "")
+    sizes = (5, 132, 1), (3, 4, 1), (9, 60, 0.01), (2, 1024, 1)
+    for N, C, scale, offset in [*((*size, 0) for size in sizes), (2, 1024, 1, FAR), (16, 768, 1, 0)]:
+        c.new(CANCELS.format(2 * offset) if offset else "")
         yield *(np.float32(scale) * c.random(2, N, C) + np.float32(offset)), c.random(C), c.random(C)
 
 
@@ -85,7 +100,34 @@ def finite(tried):
     if np.isfinite(out).all() and (out.any() or not tried.expected["out"].any()):
         return None
     what = "NaN or infinite numbers" if not np.isfinite(out).all() else "zeros alone, and each row should add up to 1"
-    return f"out has {what}: exp overflows above 88.7 and vanishes below -103.9, and x - the row's maximum is never above 0"
+    limits = "exp overflows above 88.7 and vanishes below -103.9, and x - the row's maximum is never above 0"
+    return f"out has {what}: {limits}"
+
+
+def merge_by_itself(tried):
+    """A sentence about the first of PAIRS that the learner's `merge` gets wrong, where mean or rstd is no number."""
+    if all(np.isfinite(tried.got[name]).all() for name in ("mean", "rstd")):
+        return None
+    parts, made = np.array(PAIRS, np.float32), np.zeros((len(PAIRS), 3), np.float32)
+    with suppress(WrongAnswer):
+        emulate(tried.check.report.raw.code + ASK, "ask_merge", (1,), (1,), [made, parts, len(PAIRS)])
+        for (a, b), got in zip(PAIRS, made):
+            right = merged(*a, *b)
+            if not np.allclose(got, right, rtol=1e-4, atol=1e-4):
+                call, gives, wanted = f"merge({_part(a)}, {_part(b)})", _part(got), _part(right)
+                return f"`{call}` gives {gives}, and should give {wanted}: count, mean and squares"
+        return "mean or rstd is no number, and `merge` itself is right, also for empty parts"
+
+
+def merged(n_a, mean_a, squares_a, n_b, mean_b, squares_b):
+    """Count, mean and squares of both parts together."""
+    n, gap = n_a + n_b, mean_b - mean_a
+    return n, mean_a + gap * n_b / max(n, 1), squares_a + squares_b + gap * gap * n_a * n_b / max(n, 1)
+
+
+def _part(moments) -> str:
+    """ "{2, 4.5, 0}"."""
+    return "{" + ", ".join(f"{number:.4g}" for number in moments) + "}"
 
 
 # ---------------------------------------------------------------------------------------------------- exercises
@@ -103,7 +145,6 @@ Exercise(
         = the sum of what the first 32 threads have: what the others have is missing | blockDim.x / 2 => 16
         = the sum of what half of the threads have: what the others have is missing | blockDim.x / 2 => blockDim.x / 4
         = what threads 0, 2, 4, … have: what the others have is missing | half > 0 => half > 1
-        = the sum of what the first threads have: what thread blockDim.x - 1 has is missing | t < half => t < half - 1
         = the sum of the first blockDim.x numbers of the row | c += blockDim.x => c += C
         = the sum without the first number of the row | int c = t; => int c = t + 1;
         = the sum without the last number of the row | c < C => c < C - 1
@@ -137,13 +178,16 @@ Exercise(
     look=SECTIONS | {"": "3.5 · v4: one warp per row"},
     mistakes=SOFTMAX
     + r"""
-        = exp(x - max) divided by the lane's own sum, not that of all lanes | total += __shfl_xor_sync(0xffffffff, total, gap) =>
-        = exp(x - max) divided by the sum over every second lane | gap = 16; gap > 0; gap /= 2) total => gap = 16; gap > 1; gap /= 2) total
+        = exp(x - max) divided by the lane's own sum, not that of all lanes
+            | total += __shfl_xor_sync(0xffffffff, total, gap) =>
+        = exp(x - max) divided by the sum over every second lane
+            | gap = 16; gap > 0; gap /= 2) total => gap = 16; gap > 1; gap /= 2) total
         = exp(x - max) divided by the sum over 16 of the 32 lanes, 0 to 15 or 16 to 31
             | gap = 16; gap > 0; gap /= 2) total => gap = 8; gap > 0; gap /= 2) total
         = the softmax with what __shfl_down_sync leaves as the sum: only lane 0 has the whole sum
             | total += __shfl_xor_sync => total += __shfl_down_sync
-        = the softmax with the maximum that __shfl_down_sync leaves in each lane | __shfl_xor_sync(0xffffffff, top => __shfl_down_sync(0xffffffff, top
+        = the softmax with the maximum that __shfl_down_sync leaves in each lane
+            | __shfl_xor_sync(0xffffffff, top => __shfl_down_sync(0xffffffff, top
         = exp(x - max) divided by the sum that __shfl_sync leaves: its last argument is a lane, not a distance
             | total += __shfl_xor_sync => total += __shfl_sync
         = the softmax with the maximum of every second lane
@@ -151,11 +195,15 @@ Exercise(
         = exp(x - the lane's maximum) divided by the total of the lanes' sums
             | top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, gap)) =>
         = exp(x - max) divided by the sum over the first 32 numbers of the row | c += 32) total => c += C) total
-        = exp(x - max) divided by the sum without the row's last number | c < C; c += 32) total => c < C - 1; c += 32) total
+        = exp(x - max) divided by the sum without the row's last number
+            | c < C; c += 32) total => c < C - 1; c += 32) total
         = exp(x - max) divided by its sum plus the maxima of the lanes: the sum begins at 0 in each lane
             | total = 0.0f => total = top
         = exp(x - max) divided by 1 + the sum | / total => / (1.0f + total)
-        with the row's numbers divided by the sum of their squares | total += expf(x[c] - top) => total += expf(x[c] - top) * expf(x[c] - top)
+        = the softmax with each maximum overwritten by what the shuffle brings
+            | top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, gap)) => top = __shfl_xor_sync(0xffffffff, top, gap)
+        with the row's numbers divided by the sum of their squares
+            | total += expf(x[c] - top) => total += expf(x[c] - top) * expf(x[c] - top)
     """,
 )
 
@@ -168,13 +216,16 @@ Exercise(
     rules=(finite,),
     look=SECTIONS | {"": "3.6 · v5: online", "sectors": "3.6 · v5: online"},
     mistakes=r"""
-        with a sum that is rescaled after the new number was added | total = total… => total = (total + expf(x[c] - higher)) * expf(top - higher);
+        with a sum that is rescaled after the new number was added
+            | total = total… => total = (total + expf(x[c] - higher)) * expf(top - higher);
         with the last number of each lane alone: the old sum is lost | total * expf(top - higher) + =>
         with a sum that is not rescaled when the maximum grows | total * expf(top - higher) => total
-        with a sum multiplied by old maximum - new maximum: the exp is missing | total * expf(top - higher) => total * (top - higher)
+        with a sum multiplied by old maximum - new maximum: the exp is missing
+            | total * expf(top - higher) => total * (top - higher)
         with 1 added for every number: it is exp(x[c] - the maximum so far), 1 only for a new maximum
             | + expf(x[c] - higher) => + 1.0f
-        with a sum that leaves out each new maximum | + expf(x[c] - higher) => + (x[c] == higher ? 0.0f : expf(x[c] - higher))
+        with a sum that leaves out each new maximum
+            | + expf(x[c] - higher) => + (x[c] == higher ? 0.0f : expf(x[c] - higher))
         with a sum of each lane's new maxima alone: every other number counts, too
             | + expf(x[c] - higher) => + (x[c] == higher ? 1.0f : 0.0f)
         with a sum that begins again at each new maximum | total * expf(top - higher) => (top < higher ? 0.0f : total)
@@ -190,58 +241,73 @@ Exercise(
     """,
 )
 
+MERGE = r"""
+    averaging the two means: the part with more numbers counts for more | a.mean + gap * share => a.mean + gap / 2
+    moving the mean by a's share: towards b it moves by b's share | a.mean + gap * share => a.mean + gap * (1 - share)
+    moving the mean away from b | a.mean + gap * share => a.mean - gap * share
+    moving the mean by gap / n, as for a single number: b has n_b of them | a.mean + gap * share => a.mean + gap / count
+    adding the means of two parts, which are weighted | a.mean + gap * share => a.mean + b.mean
+    with n_a · mean_a + n_b · mean_b, which must be divided by n
+        | a.mean + gap * share => a.count * a.mean + b.count * b.mean
+    with n_b / n cut off to a whole number | share = b.count / count => share = (int)(b.count / count)
+    with parts that count n_a + 1 together: they have n_a + n_b numbers | return {count => return {a.count + 1
+    with parts that count n_a together: they have n_a + n_b numbers | return {count => return {a.count
+    with squares of gap² · n_b / n: n_a is missing | gap * gap * a.count * share => gap * gap * share
+    with squares of gap² · n_a · n_b, which must be divided by n
+        | gap * gap * a.count * share => gap * gap * a.count * b.count
+    with squares of gap² alone: it must be multiplied by n_a · n_b / n | gap * gap * a.count * share => gap * gap
+    with squares of gap² · n_b in place of gap² · n_a · n_b / n | gap * gap * a.count * share => gap * gap * b.count
+    with squares of gap² · n_a: n_b / n is missing | gap * gap * a.count * share => gap * gap * a.count
+    with squares of a's part alone: b's are missing | a.squares + b.squares => a.squares
+    without the squares of the parts | a.squares + b.squares + =>
+"""
+
+
 Exercise(
     "welford_layernorm",
     "13",
-    reference=lambda out, mean, rstd, x, w, b, N, C: layernorm.forward(x, w, b),
+    reference=lambda out, mean, rstd, x, w, b, N, C: forward(x, w, b),
     writes="out mean rstd",
     cases=rows_to_norm,
+    rules=(merge_by_itself,),
     rtol=lambda out, mean, rstd, x, *_: 1e-3 if np.abs(x).max() > 500 else None,
     look=SECTIONS | {"": "4.2 · Merging moments"},
-    mistakes=r"""
-        averaging the two means: the part with more numbers counts for more | a.mean + gap * share => a.mean + gap / 2
-        moving the mean by a's share: towards b it moves by b's share | a.mean + gap * share => a.mean + gap * (1 - share)
-        moving the mean away from b | a.mean + gap * share => a.mean - gap * share
-        moving the mean by gap / n, as for a single number: b has n_b of them | a.mean + gap * share => a.mean + gap / count
-        keeping a's mean: it moves towards b's | a.mean + gap * share => a.mean
-        adding the means of two parts, which are weighted | a.mean + gap * share => a.mean + b.mean
-        with n_a · mean_a + n_b · mean_b, which must be divided by n | a.mean + gap * share => a.count * a.mean + b.count * b.mean
-        with parts that count n_a + 1 together: they have n_a + n_b numbers | return {count => return {a.count + 1
-        with squares of gap² · n_b / n: n_a is missing | gap * gap * a.count * share => gap * gap * share
-        with squares of gap² · n_a · n_b, which must be divided by n | gap * gap * a.count * share => gap * gap * a.count * b.count
-        with squares of gap² alone: it must be multiplied by n_a · n_b / n | gap * gap * a.count * share => gap * gap
-        with squares of gap² · n_b in place of gap² · n_a · n_b / n | gap * gap * a.count * share => gap * gap * b.count
-        with squares of gap² · n_a: n_b / n is missing | gap * gap * a.count * share => gap * gap * a.count
-        with squares of gap · n_a · n_b / n: the gap must be squared | gap * gap * a.count => gap * a.count
-        with squares of gap² · n_a · n_b / n subtracted: it is added | + gap * gap => - gap * gap
-        with squares of a's part alone: b's are missing | a.squares + b.squares => a.squares
-        without the squares of the parts | a.squares + b.squares + =>
+    mistakes=MERGE
+    + r"""
+        averaging the two means (empty parts aside): the part with more numbers counts for more
+            | if (count == 0.0f) return a; => if (b.count == 0.0f) return a; if (a.count == 0.0f) return b;
+            ;; a.mean + gap * share => a.mean + gap / 2
+        with squares of gap² alone (empty parts aside): it must be multiplied by n_a · n_b / n
+            | if (count == 0.0f) return a; => if (b.count == 0.0f) return a; if (a.count == 0.0f) return b;
+            ;; gap * gap * a.count * share => gap * gap
         without eps | + 1e-5f =>
         with 1e-6 in place of 1e-5 | 1e-5f => 1e-6f
         with the squares divided by C - 1 instead of C | seen.squares / C => seen.squares / (C - 1)
         with the sum of the squares in place of their mean | seen.squares / C => seen.squares
+        divided by seen.count, which only lane 0 has of the whole row | seen.squares / C => seen.squares / seen.count
         = the variance, not 1 / √(variance + eps) | rsqrtf(seen.squares / C + 1e-5f) => seen.squares / C
         = the root, not 1 divided by it | rsqrtf => sqrtf
-        = 1 / √eps: the squares are 0 | a.squares + b.squares + gap * gap * a.count * share => 0.0f
-        = rstd, and rstd equals the mean: they are exchanged | m = seen.mean => r = seen.mean ;; r = rsqrtf => m = rsqrtf
-        divided by seen.count, which only lane 0 has of the whole row | seen.squares / C => seen.squares / seen.count
+        = rstd, and rstd equals the mean: they are exchanged
+            | m = seen.mean => r = seen.mean ;; r = rsqrtf => m = rsqrtf
     """,
 )
 
 Exercise(
     "fused_layernorm",
     "13",
-    reference=lambda residual, out, mean, rstd, x1, x2, w, b, N, C: residual_layernorm(x1, x2, w, b),
+    reference=lambda residual, out, mean, rstd, x1, x2, w, b, N, C: (x1 + x2, *forward(x1 + x2, w, b)),
     writes="residual out mean rstd",
     cases=rows_to_add,
     rtol=lambda residual, out, mean, rstd, x1, *_: 1e-3 if np.abs(x1).max() > 500 else None,
     look=SECTIONS | {"": "7 · Into the package", "race": "3.7 · v6: 128-bit loads", "rewrites": "7 · Into the package"},
     mistakes=r"""
         = x1 alone: x2 is not added | make_float4(u.x + v.x, u.y + v.y, u.z + v.z, u.w + v.w) => u
-        with x2 added to a quarter of the numbers | u.x + v.x, u.y + v.y, u.z + v.z, u.w + v.w => u.x + v.x, u.y, u.z, u.w
+        with x2 added to a quarter of the numbers
+            | u.x + v.x, u.y + v.y, u.z + v.z, u.w + v.w => u.x + v.x, u.y, u.z, u.w
         with the sum of a quarter of the numbers | u.x + u.y + u.z + u.w; => u.x;
         with the squares of a quarter of the numbers | squares += (u… => squares += (u.x - m) * (u.x - m);
-        with the square of the sum of four deviations | squares += (u… => float s = u.x + u.y + u.z + u.w - 4 * m; squares += s * s;
+        with the square of the sum of four deviations
+            | squares += (u… => float s = u.x + u.y + u.z + u.w - 4 * m; squares += s * s;
         with the mean not subtracted from .x in the squares | (u.x - m) * (u.x - m) => u.x * u.x
         4 times as large: C / 4 counts float4s | total / C => total / quads
         with the squares divided by C / 4: that counts float4s | squares / C => squares / quads
@@ -250,8 +316,17 @@ Exercise(
             | rsqrtf(squares / C + 1e-5f) => rsqrtf((squares + m * m * C) / C - m * m + 1e-5f)
         with what __shfl_down_sync leaves in each lane as the sum: only lane 0 has the whole sum
             | total += __shfl_xor_sync => total += __shfl_down_sync
-        with what __shfl_down_sync leaves in each lane as the squares | squares += __shfl_xor_sync => squares += __shfl_down_sync
-        with w and b swapped | ((const float4*)w)[i] => ((const float4*)b)[i] ;; ((const float4*)b)[i]; => ((const float4*)w)[i];
-        = rstd, and rstd equals the mean: they are exchanged | mean[row] = m => mean[row] = r ;; rstd[row] = r => rstd[row] = m
+        with what __shfl_down_sync leaves in each lane as the squares
+            | squares += __shfl_xor_sync => squares += __shfl_down_sync
+        with b[row] in place of b[c] | t = ((const float4*)b)[i] => t = make_float4(b[row], b[row], b[row], b[row])
+        with one w for each four numbers, w[i] | s = ((const float4*)w)[i] => s = make_float4(w[i], w[i], w[i], w[i])
+        with one w and one b for each four numbers, w[i] and b[i]
+            | s = ((const float4*)w)[i] => s = make_float4(w[i], w[i], w[i], w[i])
+            ;; t = ((const float4*)b)[i] => t = make_float4(b[i], b[i], b[i], b[i])
+        with the squares of x1 around the mean of the sum | mine[i] = u; => mine[i] = a4[i];
+        with w and b swapped
+            | ((const float4*)w)[i] => ((const float4*)b)[i] ;; ((const float4*)b)[i]; => ((const float4*)w)[i];
+        = rstd, and rstd equals the mean: they are exchanged
+            | mean[row] = m => mean[row] = r ;; rstd[row] = r => rstd[row] = m
     """,
 )

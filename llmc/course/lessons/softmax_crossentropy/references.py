@@ -1,42 +1,11 @@
 """Lesson 05: softmax, cross-entropy and the classifier in float64. They return the dtype of their input."""
 
-from math import log
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
-
-class Losses(NamedTuple):
-    """losses and lse, both (B, T)."""
-
-    losses: np.ndarray
-    lse: np.ndarray
-
-
-class Classified(NamedTuple):
-    """losses (B, T), dlogits (B, T, Vp)."""
-
-    losses: np.ndarray
-    dlogits: np.ndarray
-
-
-def targets(rng, B, T, V):
-    """Random targets (B, T) int32; in each sequence stands the largest token, and in the first one also token 0."""
-    tokens, last = rng.integers(0, V, (B, T), dtype=np.int32), rng.integers(0, T, B)  # (B, T), (B,)
-    tokens[np.arange(B), last] = V - 1
-    if T > 1:
-        tokens[0, last[0] - 1] = 0
-    return tokens
-
-
-def one_far_above(rng, logits, V, height):
-    """Add height to one of the first V logits of each row (B, T, Vp), wherever that is; in the last row, to the last.
-
-    Were it the same one in all rows, a maximum of some of the logits would often be right.
-    """
-    at = rng.integers(0, V, logits.shape[:-1])  # (B, T)
-    at[-1, -1] = V - 1
-    logits[(*np.indices(at.shape), at)] += height
+Losses = namedtuple("Losses", "losses lse")  # (B, T) each
+Classified = namedtuple("Classified", "losses dlogits")  # (B, T), (B, T, Vp)
 
 
 def softmax(z):
@@ -67,18 +36,14 @@ def softmax_backward(dp, p):
 
 
 def classifier(logits, targets, dloss, V) -> Classified:
-    """Losses of logits (B, T, Vp) over their first V entries, and the gradient of dloss · sum(losses)."""
+    """Losses of logits (B, T, Vp) over their first V entries, and dloss times their gradient; for None, the logits."""
     z = np.asarray(logits, np.float64)[..., :V]  # (B, T, V)
     dlogits = np.zeros(logits.shape)  # (B, T, Vp)
-    dlogits[..., :V] = dloss * (softmax(z) - one_hot(targets, V))
-    return Classified(cross_entropy(z, targets).losses.astype(logits.dtype), dlogits.astype(logits.dtype))
+    dlogits[..., :V] = (dloss or 0) * (softmax(z) - one_hot(targets, V))
+    losses = cross_entropy(z, targets).losses.astype(logits.dtype)
+    return Classified(losses, logits if dloss is None else dlogits.astype(logits.dtype))
 
 
 def one_hot(targets, V):
     """(B, T, V): 1 at each target, else 0."""
     return (np.arange(V) == targets[..., None]).astype(np.float64)
-
-
-def fresh_loss(V, C, std):
-    """Expected loss of a GPT-2 whose logits are normal with variance C · std²; in nats."""
-    return log(V) + C * std**2 / 2

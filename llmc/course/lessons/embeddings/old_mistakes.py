@@ -1,18 +1,11 @@
-"""Lesson 02: what the encoder should return, computed in float64 by plain loops, and what each known mistake returns.
-
-References return the dtype of the tables or of dout. Mistakes are {output: {words after "equals ": (array, where)}}.
-"""
-
-import copy
-from typing import NamedTuple
+"""Old tables of mistakes {output: {words after "equals ": (array, where)}}, for lessons 07 and 11 until they move."""
 
 import numpy as np
 
+from llmc.course.lessons.embeddings.references import backward
 from llmc.course.old.checks.arrangement import names
-from llmc.course.old.checks.no_race import no_race_in as no_race  # noqa: F401, for the check of the last exercise
 from llmc.course.uncleared import GARBAGE
 
-# where to look; a test holds these titles against the headings of notebooks/02_embeddings.ipynb
 PICTURE = 'lesson 02, section "1 · What it does, in one picture"'
 ONE_HOT = 'lesson 02, section "2.1 · As a matmul with one-hot rows"'
 GATHER = 'lesson 02, section "2.2 · As a gather"'
@@ -24,95 +17,9 @@ ACCUMULATE = 'lesson 02, section "7.1 · Why accumulate?"'
 LOST = "its rows of dout are lost"
 
 
-class Gradients(NamedTuple):
-    """dwte (V, C), dwpe (maxT, C)."""
-
-    dwte: np.ndarray
-    dwpe: np.ndarray
-
-
-def awkward_tokens(rng, B, T, V):
-    """(B, T) int32 tokens below V: some repeat inside a sequence and between sequences, and V - 1 does not occur."""
-    tokens = rng.integers(0, V - 1, (B, T), dtype=np.int32)  # (B, T)
-    hot, warm = rng.permutation(V - 1)[:2]
-    tokens[0, 0] = tokens[0, -1] = tokens[-1, 0] = hot  # the same place of two sequences, and twice in one
-    tokens[-1, T // 2] = tokens[0, (T - 1) // 2] = warm
-    return tokens
-
-
-def zipf_tokens(rng, B, T, V):
-    """(B, T) int32 tokens as frequent as words are: the r-th most frequent of V occurs in proportion to 1/r."""
-    frequency = 1.0 / np.arange(1, V + 1)  # (V,)
-    ids = rng.permutation(V)  # (V,) which token has which rank
-    return ids[rng.choice(V, (B, T), p=frequency / frequency.sum())].astype(np.int32)  # (B, T)
-
-
-def leave_garbage(*shape):
-    """Fill memory of the size of this float64 array and free it: np.empty then shows what was there before."""
-    for _ in range(8):
-        blocks = [np.full(shape, GARBAGE) for _ in range(8)]
-        del blocks
-
-
 def one_hot(tokens, V, dtype=np.float32):
     """(B, T, V) with a single 1 in each row, at its token."""
     return (tokens[..., None] == np.arange(V)).astype(dtype)
-
-
-def forward(tokens, wte, wpe):
-    """out (B, T, C), one row after the other."""
-    B, T = tokens.shape
-    out = np.empty((B, T, wte.shape[1]), wte.dtype)  # (B, T, C)
-    for b, t in np.ndindex(B, T):
-        out[b, t] = wte[tokens[b, t]].astype(np.float64) + wpe[t]  # (C,)
-    return out
-
-
-def backward(dout, tokens, V, maxT) -> Gradients:
-    """Each row of dout is added to the row of its token and to the row of its position."""
-    dwte, dwpe = np.zeros((V, dout.shape[-1])), np.zeros((maxT, dout.shape[-1]))  # (V, C), (maxT, C)
-    for b, t in np.ndindex(tokens.shape):
-        dwte[tokens[b, t]] += dout[b, t]  # (C,)
-        dwpe[t] += dout[b, t]  # (C,)
-    return Gradients(dwte.astype(dout.dtype), dwpe.astype(dout.dtype))
-
-
-def one_hot_mistakes(tokens, V) -> dict:
-    """Known wrong one-hot arrays (B, T, V)."""
-    right = one_hot(tokens, V, np.float64)
-    counted_from_1 = np.concatenate([right[..., 1:], 0 * right[..., :1]], axis=-1)  # (B, T, V)
-    in_batch, in_sequence = right.max(axis=(0, 1)), right.max(axis=1, keepdims=True)  # (V,), (B, 1, V)
-    flat = np.isin(np.arange(right.size), tokens).reshape(right.shape) * 1.0  # (B, T, V)
-    return {
-        "the one-hot rows of tokens + 1: token ids start at 0": (np.roll(right, 1, axis=-1), ONE_HOT),
-        "the one-hot rows of tokens - 1: token ids start at 0": (np.roll(right, -1, axis=-1), ONE_HOT),
-        "the one-hot rows of tokens - 1, with none for token 0: token ids start at 0": (counted_from_1, ONE_HOT),
-        "rows that all have a 1 for every token of the batch": (np.broadcast_to(in_batch, right.shape), ONE_HOT),
-        "rows that have a 1 for every token of their sequence": (
-            np.broadcast_to(in_sequence, right.shape),
-            ONE_HOT + ": each position has a row of its own",
-        ),
-        "rows that hold how often each token occurs in their sequence: each position has a row of its own": (
-            np.broadcast_to(right.sum(axis=1, keepdims=True), right.shape),
-            ONE_HOT,
-        ),
-        "rows that have a 1 for the tokens of all sequences at their position: each sequence has rows of its own": (
-            np.broadcast_to(right.max(axis=0), right.shape),
-            ONE_HOT,
-        ),
-        "rows that have a 1 for every token of their sequence so far": (
-            np.maximum.accumulate(right, axis=1),
-            ONE_HOT + ": each position has a row of its own",
-        ),
-        "rows that have a 1 for every token up to their own": ((np.arange(V) <= tokens[..., None]) * 1.0, ONE_HOT),
-        "ones at the places `tokens` of the flattened array: they belong at [b, t, tokens[b, t]]": (flat, ONE_HOT),
-        "one-hot columns (B, V, T) reshaped to (B, T, V): reshape does not transpose": (
-            right.swapaxes(-1, -2).reshape(right.shape),
-            ONE_HOT,
-        ),
-        "1 minus the reference: ones where zeros should be": (1 - right, ONE_HOT),
-        "the reference times the token: the entry is 1, whatever the token": (right * np.arange(V), ONE_HOT),
-    }
 
 
 def forward_mistakes(tokens, wte, wpe) -> dict:
@@ -167,38 +74,6 @@ def backward_mistakes(dout, tokens, V, maxT, held=None) -> dict:
         wrong_dwte["the last row of dout for each token, written over what dwte held"] = (kept_last, BUG)
         wrong_dwpe[text] = (kept_positions, ACCUMULATE)
     return {"dwte": wrong_dwte, "dwpe": wrong_dwpe}
-
-
-def for_zeros(function, results, dout, tokens, V, maxT) -> dict:
-    """{"dwte": table, "dwpe": table} that an `encoder_backward` gives for a dout (B, T, C) of zeros.
-
-    results: the arrays of the call before. They hold what they held, even if the function writes to the same ones.
-    """
-    held = copy.deepcopy(results)
-    tables = copy.deepcopy(function(0 * dout, tokens, V, maxT))
-    for mine, was in zip(results, held):
-        if not np.array_equal(mine, was, equal_nan=True):
-            mine[...] = was
-    return dict(zip(("dwte", "dwpe"), tables))
-
-
-def never_cleared(got, expected, of_zeros) -> dict:
-    """The mistake of making a table with np.empty: rows that should be zero are not, though nothing was added to them.
-
-    got, expected: (rows, C). of_zeros: the same table for a dout of zeros, in which what was computed is 0. The array
-    of the mistake is `got` itself, so it always matches.
-    """
-    shapes = {getattr(array, "shape", None) for array in (got, expected, of_zeros)}
-    if len(shapes) > 1:
-        return {}
-    unused = ~expected.any(axis=-1)  # (rows,)
-    if not got[unused].any() or not of_zeros[unused].any() or (of_zeros[unused] == 1).all():  # made by np.ones
-        return {}
-    where = "the line that makes this table"
-    held = "memory that was never cleared" if names("empty") else "numbers other than 0"
-    if np.allclose(got[~unused], expected[~unused], rtol=1e-6):
-        return {f"the reference in the rows that are used, and {held} in the others": (got, where)}
-    return {f"a table that begins with {held}: rows that should be zero are not": (got, where)}
 
 
 def _last(dout, tokens, V):

@@ -1,0 +1,209 @@
+"""Edits of solutions and of answers: how they are made, what they find, and what is never said."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from llmc.course import WrongAnswer, check
+from llmc.course.checks.exercise import EXERCISES, Exercise
+from llmc.course.kernel_checks.check import kernel_check
+from llmc.course.mutation import c_edits, named, program, search
+from llmc.course.mutation.memory_limit import little_memory
+from llmc.course.mutation.program import TooLong, edited, plain, program_in
+from llmc.course.mutation.python_edits import edits
+from llmc.course.mutation.schemata import Schemata, with_edit
+
+SCALE = """
+def scale(x, w, eps=1e-3):
+    ### BEGIN SOLUTION
+    mean = x.mean(axis=-1, keepdims=True)  # (N, 1)
+    out = (x - mean) * w + eps  # (N, C)
+    return out
+    ### END SOLUTION
+"""
+KERNEL = r"""
+extern "C" __global__ void twice(float* out, const float* x, int n)
+{
+    // ### BEGIN SOLUTION
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 2.0f * x[i];
+    // ### END SOLUTION
+}
+"""
+TABLE = r"""
+    without the mean | (x - mean) => x
+    [3 · The mean] with w and eps swapped | * w + eps => * eps + w
+    = x alone | out = … => out = x
+    with the mean over axis 0
+        | x.mean(axis=-1, keepdims=True) => x.mean(axis=0)
+"""
+
+
+@pytest.fixture
+def scale(monkeypatch):
+    """An exercise of which the solution is SCALE."""
+    names = {"np": np, program.TICK: lambda: None}
+    solution = program_in(SCALE, "scale", names)
+    monkeypatch.setattr(search, "solution_of", lambda name: solution)
+    monkeypatch.setattr(search, "solution_source", lambda name: (SCALE, names))
+    reference = lambda x, w, eps=1e-3: (x - x.mean(axis=-1, keepdims=True)) * w + eps  # noqa: E731
+    cases = lambda c: ((c.random(4, C), c.random(C)) for C in (5, 7, 5))  # noqa: E731
+    yield Exercise("scale", "99", reference, returns="out", cases=cases, look="2 · Scale", mistakes=TABLE)
+    del EXERCISES["scale"]
+
+
+def refused(text) -> str:
+    """What the check of `scale` says of that answer."""
+    cell = "with check('scale') as c:\n    for x, w in c.cases():\n        c.compare(scale, x, w)"
+    file = "<answer>"
+    names = {"check": check, "hint": None, "np": np}
+    program.linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), names)
+    with pytest.raises(WrongAnswer) as caught:
+        exec(cell, names)
+    return str(caught.value)
+
+
+def answer(*lines) -> str:
+    return "\n".join(["def scale(x, w, eps=1e-3):", *(f"    {line}" for line in lines)])
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["return x * w + eps"], "✗ scale: out equals the reference without the mean.\n→ Where to look: lesson 99"),
+        (
+            ["return (x - x.mean(-1, keepdims=True)) * eps + w"],
+            'with w and eps swapped.\n→ Where to look: lesson 99, section "3 ·',
+        ),
+        (["return x.copy()"], "out equals x alone."),
+        (["return (x - x.mean(axis=-1, keepdims=True)) / w + eps"], "our solution gives with `(x - mean) / w` in"),
+        (
+            ["c = x - x.mean(-1, keepdims=True)", "return c * abs(w) + eps"],
+            "passes this whole check",
+        ),
+    ],
+    ids=["named", "place", "equals", "generated", "repair"],
+)
+def test_a_wrong_answer_gets_the_right_explainer(scale, lines, says):
+    assert says in refused(answer(*lines))
+
+
+def test_a_repair_names_the_line_of_the_cell_and_needs_all_draws(scale):
+    lines = ["out = np.zeros_like(x)", "for k in range(1, len(x)):", "    out[k] = (x[k] - x[k].mean()) * w + eps"]
+    told = refused(answer(*lines, "return out"))
+    assert "Your function passes this whole check with `range(0, len(x))`" in told and "in line 3" in told
+
+
+def test_two_lines_that_would_do_are_not_said(scale):
+    told = refused(answer("a = 2 * (x - x.mean(-1, keepdims=True))", "b = 2 * a", "return b * w / 2 + eps"))
+    assert "passes this whole check" not in told and "has the values" not in told
+
+
+def test_what_is_kept_between_calls_is_found(scale):
+    told = refused(
+        "memory = []\n"
+        + answer("memory.append(x.mean())", "return (x - x.mean(-1, keepdims=True)) * w + eps * len(memory)")
+    )
+    assert "its first call would be right: it keeps something from one call to the next" in told
+
+
+def test_an_exception_gets_an_edit_with_which_the_check_passes(scale):
+    told = refused(answer("return (x - x.mean(-1)) * w + eps"))
+    assert "your code stopped with ValueError" in told
+
+
+def test_the_table_is_read():
+    first, second, third, fourth = named.mistakes(TABLE)
+    assert first == ("without the mean", "", (("(x - mean)", "x"),)) and first.made == "the reference without the mean"
+    assert second.place == "3 · The mean" and third.made == "x alone"
+    assert "out = x\n" in named.applied(SCALE, third)
+    assert "mean = x.mean(axis=0)  #" in named.applied(SCALE, fourth)
+    (whole,) = named.mistakes(r"nothing at all | out = x\n    return out")
+    assert "    out = x\n    return out\n    ### END" in named.applied(SCALE, whole).replace(
+        "        return", "    return"
+    )
+    with pytest.raises(ValueError, match="occurs 3 times"):
+        named.applied(SCALE, named.Mistake("", "", (("mean", "x"),)))
+    with pytest.raises(ValueError, match="not a named mistake"):
+        named.mistakes("no edit")
+
+
+def test_edits_leave_the_tree_whole_and_differ():
+    tree = plain(ast.parse(SCALE))
+    before, seen = ast.unparse(tree), set()
+    for edit in edits(tree.body):
+        with edited(edit.changes):
+            seen.add(ast.unparse(tree))
+        assert ast.unparse(tree) == before and edit.words and edit.line >= 2
+    assert before not in seen and len(seen) > 60
+
+
+def test_loops_of_edited_functions_end():
+    endless = program_in("def f(x):\n    while x:\n        x = x\n", "f", {})
+    with pytest.raises(TooLong):
+        endless.function()(1)
+
+
+def test_an_array_that_is_far_too_large_is_refused_inside_alone():
+    with little_memory(), pytest.raises(MemoryError):
+        np.ones(1 << 36)
+
+
+def test_all_edits_of_a_kernel_compile_into_one_text():
+    made = c_edits.edits(KERNEL)
+    schemata = Schemata(KERNEL, "twice", made)
+    assert len(schemata.alive) > 0.8 * len(made)
+    x, n = np.arange(1, 40, dtype=np.float32), 39
+    right = next(
+        k
+        for k in schemata.alive
+        if "2.0f * x[i]" not in with_edit(KERNEL, made[k]) and "x[i]" in with_edit(KERNEL, made[k])
+    )
+    out = np.zeros(n, np.float32)
+    schemata.launch(right, (2, 1, 1), (32, 1, 1), (out, x, n), (0,))
+    assert not np.array_equal(out, 2 * x)
+
+
+def test_named_edits_of_a_kernel_become_edits_of_pieces():
+    (mistake,) = named.mistakes("half | 2.0f * x[i] => 0.5f * x[i] ;; i < n => i < n - 1")
+    edit = c_edits.between(KERNEL, mistake.edit)
+    assert with_edit(KERNEL, edit) == KERNEL.replace("2.0f", "0.5f").replace("i < n)", "i < n - 1)")
+    assert c_edits.between(KERNEL, (("void twice", "void thrice"),)) is None
+
+
+def test_a_wrong_kernel_gets_the_right_explainer(monkeypatch):
+    from llmc.course.kernel_checks import search as kernels
+
+    source = f'twice = r"""{KERNEL}"""'
+    monkeypatch.setattr(kernels, "source_of", lambda name: KERNEL)
+    monkeypatch.setattr(kernels, "solution_source", lambda name: (source, {}))
+    Exercise("twice", "99", lambda out, x, n: 2 * x, writes="out", mistakes="three times | 2.0f => 3.0f")
+    cell = "with kernel_check('twice') as c:\n    for n in (33, 40):\n        out, x = c.output(n), c.random(n)\n"
+    cell += "        c.compare(twice, 2, 32, (out, x, n))"
+
+    def told(old, new):
+        with pytest.raises(WrongAnswer) as caught:
+            exec(cell, {"kernel_check": kernel_check, "hint": None, "twice": KERNEL.replace(old, new)})
+        return str(caught.value)
+
+    try:
+        assert "out equals the reference three times." in told("2.0f * x[i]", "x[i] + 2.0f * x[i]")
+        assert "Your kernel passes this whole check with `n` in place of `n - 1`" in told("i < n", "i < n - 1")
+        assert "never written. Nothing writes out[32]" in told("i < n", "i < n - 1")
+        assert "out is 1.25 times what it should be, everywhere" in told("2.0f", "2.5f")
+    finally:
+        del EXERCISES["twice"]
+
+
+def test_no_code_reads_its_own_sentences():
+    """Code decides on values. Regular expressions may look at source text, never at a message."""
+    course = Path(program.__file__).parents[1]
+    for room in ("checks", "mutation", "kernel_checks"):
+        for file in (course / room).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            read = re.findall(r"(?:\bin|re\.\w+\(.*,) \w*\.?(?:sentence|message|more|words)\b(?!\()", text)
+            assert not read, f"{file.name}: {read}"
