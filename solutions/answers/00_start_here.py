@@ -194,7 +194,7 @@ def descend_the_loops_own_numbers(w, dw, step):
         weight -= 0.5 * slope
 
 
-@wrong("descend", says="step 10 took it to 8.43e+05, worse than knowing nothing")
+@wrong("descend", says="worse than knowing nothing (log 4 = 1.39): where such steps land is luck")
 def descend_ever_faster(w, dw, step):
     w -= 0.5 * step * dw
 

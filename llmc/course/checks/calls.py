@@ -93,18 +93,23 @@ def arrays_in(value) -> list:
     return [array for part in parts for array in arrays_in(part)]
 
 
-def same_error(made, got, right) -> bool:
-    """Is the error of `made` that of `got`, except for a small share? All three (…,), arrays or numbers."""
+def same_error(made, got, right, lost=False) -> bool:
+    """Is the error of `made` that of `got`, except for a small share? All three (…,), arrays or numbers.
+
+    lost: is it so, too, where no number is left in either?
+    """
     try:
         if np.shape(made) != np.shape(got) or np.shape(got) != np.shape(right):
             return False
-        dtype = str(np.asarray(got).dtype)
+        dtype = _narrowest(made, got, right)
         made, got, right = (np.asarray(array, np.float64) for array in (made, got, right))
     except (TypeError, ValueError):  # a list of texts, say
         return bool(np.all(made == got)) and bool(np.any(made != right))
     finite = np.isfinite(got) & np.isfinite(right)
-    if not np.array_equal(np.isfinite(made), np.isfinite(got)) or not finite.any():
+    if not np.array_equal(np.isfinite(made), np.isfinite(got)):
         return False
+    if not finite.any():
+        return lost and bool(np.isfinite(right).any())
     largest, error = np.abs(right[finite]).max(), np.abs(got - right)[finite]
     rounding = NEAR.get(dtype, NEAR["float64"]) * largest
     if np.isfinite(got[np.isfinite(right)]).all() and error.max() <= 20 * rounding:
@@ -112,12 +117,17 @@ def same_error(made, got, right) -> bool:
     return bool(np.abs(made - got)[finite].max() <= SHARE.get(dtype, 1e-9) * error.max() + rounding)
 
 
+def _narrowest(*arrays) -> str:
+    """The dtype of these that has the fewest digits."""
+    return max((str(np.asarray(array).dtype) for array in arrays), key=lambda dtype: NEAR.get(dtype, 0.0))
+
+
 def alike(one, other) -> bool:
     """The same array or value, but for rounding?"""
     try:
         if np.shape(one) != np.shape(other):
             return False
-        dtype = str(np.asarray(one).dtype)
+        dtype = _narrowest(one, other)
         one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
     except (TypeError, ValueError):  # a list of texts, say
         return bool(np.all(one == other))

@@ -211,13 +211,14 @@ class check:
         """{name: what is right} of the outputs, in order: of what is returned, or else of what is written."""
         exercise, (arguments, options) = self.exercise, given
         names = exercise.returns.split() or [*before]
-        reference = exercise.reference or solution_of(self.name).function()
+        reference = exercise.reference or solution_of(exercise.name).function()
         with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             right = reference(*arguments, **options)
         if exercise.reference is None and not exercise.returns:  # it wrote into its arguments
             after = exercise.written(reference, arguments, options)
-            right = tuple(a - before[n] if n in exercise.adds.split() else a for n, a in after.items())
+            adds = exercise.adds.split()
+            right = tuple(a - before[n] if n in adds and a is not None else a for n, a in after.items())
             right = right if len(names) > 1 else right[0]
         named = zip(names, [right] if len(names) == 1 else right, strict=True)
         return dict(sorted(named, key=lambda each: getattr(each[1], "size", 0)))  # what is small is often made first
@@ -228,7 +229,7 @@ class check:
         if len(names) < 2:
             return dict.fromkeys(names, result)
         wanted = f"{len(names)} results are expected, {listed(names, many=9)}"
-        if not isinstance(result, tuple | list) or len(result) != len(names):
+        if not (isinstance(result, tuple | list) or np.ndim(result) == 1) or len(result) != len(names):
             why = ": is a `return` missing?" if result is None else ""
             raise WrongAnswer(f"{wanted}, but your function returned {describe_result(result)}{why}", Kind.SHAPE)
         found = dict(zip(names, result))

@@ -79,10 +79,11 @@ def _usual_cause(error, code, frame) -> list[str]:
         return _one_number(code)
     if "read-only" in said:
         return [_read_only(code, frame)]
-    if "core dimension" in said:  # NumPy's words for matmul
+    if "core dimension" in said:  # of NumPy, for matmul
         return ["In a @ b, the last axis of a must be as long as the second-to-last of b."]
     if isinstance(error, UnboundLocalError):
-        return [f"No line that ran before this one gave `{error.name}` a value inside of your function."]
+        name = said.split("'")[1] if "'" in said else "it"  # error.name is None before Python 3.12
+        return [f"No line that ran before this one gave `{name}` a value inside of your function."]
     if isinstance(error, NameError) and is_check_name(error.name):
         return [f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments."]
     if isinstance(error, NameError) and error.name in sys.stdlib_module_names and f"{error.name}." in code:

@@ -43,10 +43,11 @@ def named_mistakes(case):
     known = case.difference.known.items() if case.difference is not None else ()
     told = next((words for words, array in known if same(case.difference.got, np.asarray(array, np.float64))), None)
     if told:
-        return Diagnosis(Kind.NAMED, f"{case.name} equals {told}")
+        return Diagnosis(Kind.NAMED, f"{case.difference.what} equals {told}")
     found = case.search and case.search.named_mistake()
     place = found and case.check.exercise.place(found.place)
-    return Diagnosis(Kind.NAMED, f"{case.name} equals {found.made}", look=place) if found else None
+    what = case.difference.what if case.difference is not None else case.name
+    return Diagnosis(Kind.NAMED, f"{what} equals {found.made}", look=place) if found else None
 
 
 def exact_patterns(case):
@@ -97,7 +98,8 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
     elif check is not None and not explains:
         found = known or Diagnosis(Kind.PLACE, f"{name} has wrong values")
     else:
-        right = expected if difference is None else difference.target.astype(np.asarray(got).dtype)
+        kind = np.asarray(got).dtype
+        right = expected if difference is None else difference.target.astype(kind if kind.kind == "f" else np.float64)
         case = Case(name, difference, check.search(got, right) if explains else None, check)
         if difference is not None and check is not None and check.calls:
             difference.lengths = _lengths(check.calls[-1])

@@ -113,8 +113,9 @@ def _factor(factor, it) -> str:
     sign, factor = "-" if factor < 0 else "", abs(factor)
     for n, name in [*((n, name) for name, n in it.lengths.items()), *((n, "") for n in SMALL)]:
         where = f", where {name} is {n}," if name else ""
-        for text, value in ((f"{n}", n), (f"1/{n}", 1 / n), (f"√{n}", n**0.5), (f"1/√{n}", n**-0.5)):
-            if n > 1 and np.isclose(factor, value, rtol=1e-5):
+        root = n if n**0.5 % 1 else 0  # √4 is 2
+        for text, value in ((f"{n}", n), (f"1/{n}", 1 / n), (f"√{n}", root**0.5), (f"1/√{n}", 1 / (root or 1) ** 0.5)):
+            if n > 1 and value != 1 and np.isclose(factor, value, rtol=1e-5):
                 return sign + text + where
     return f"{sign}{factor:.6g}"
 

@@ -28,11 +28,13 @@ def wrong_kind(name, got, expected) -> str:
 
 
 def exchanged(found, expected) -> bool:
-    """Are these {name: result} the right ones, but each under another's name? Not if any is right where it is."""
+    """Are these {name: result} the right ones, but some of them under another's name?"""
     pairs = [(found[name], np.asarray(right)) for name, right in expected.items()]
-    if any(not isinstance(got, np.ndarray | np.generic | float | int) or _alike(got, right) for got, right in pairs):
+    if not all(isinstance(got, np.ndarray | np.generic | float | int) for got, _ in pairs):
         return False
-    return all(any(_alike(got, right) for _, right in pairs) for got, _ in pairs)
+    there = all(any(_alike(got, right) for _, right in pairs) for got, _ in pairs)
+    all_of_them = all(any(_alike(got, right) for got, _ in pairs) for _, right in pairs)
+    return there and all_of_them and not all(_alike(got, right) for got, right in pairs)
 
 
 def _about_shape(got, expected) -> str:

@@ -66,10 +66,10 @@ def _costliest_line(report, what, ours) -> str:
         return ""
     mine = sum(cost(use) for use in report.lines if (use.name, use.write) == (worst.name, worst.write))
     theirs = ours and sum(cost(use) for use in ours.lines if (use.name, use.write) == (worst.name, worst.write))
-    does, units = ("writes", "for it") if worst.write else ("reads", "for it")
-    less = f"; our solution has {theirs:,} {units}" if theirs is not None and theirs < mine else ""
+    does = "writes" if worst.write else "reads"
+    less = f"; our solution has {theirs:,}" if theirs is not None and theirs < mine else ""
     word = {"efficiency": "sectors that are not used", "bank_conflicts": "extra passes"}.get(what, what.split("_")[-1])
-    return f"Most of it is line {worst.line}, which {does} {worst.name}: {cost(worst):,} {word}{less}."
+    return f"Most of it is for {worst.name}, which line {worst.line} {does}: {mine:,} {word}{less}."
 
 
 def _table(report) -> list[str]:

@@ -212,9 +212,6 @@ def _of_name(each, k, names):
         alike = other == kind or {kind, other} <= WHOLE
         if name != token.text and alike and (given == too or not beside & {"<", "<=", ">", ">=", "=="}):
             yield 2, *span, name  # a condition on a thread stays one
-    if kind in WHOLE:
-        for more in ("+ 1", "- 1"):
-            yield 1.6, *span, f"({token.text} {more})"
 
 
 def _of_statement(each, piece):

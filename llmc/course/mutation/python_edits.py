@@ -204,6 +204,8 @@ def _of_call(node):
         yield 0.5, node.func.value, f".{name}({short(', '.join(map(ast.unparse, node.args)), 30)})", ""
     if len(node.args) == 2:
         yield 1, ast.Call(node.func, node.args[::-1], node.keywords)
+        if name in ("min", "max", "minimum", "maximum", "where"):
+            yield from ((0.5, part) for part in node.args)
     for k, keyword in enumerate(node.keywords):
         rest = node.keywords[:k] + node.keywords[k + 1 :]
         yield 0.5, ast.Call(node.func, node.args, rest), f"{keyword.arg}={short(ast.unparse(keyword.value), 30)}", ""
@@ -280,7 +282,8 @@ def _of_constant(node, owner, field):
     elif isinstance(value, int):
         exponent = isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Pow)
         for new in (value + 1, value - 1, 0, 1, 2, 2 * value):
-            if new != value and not (exponent and abs(new) > 8):
+            lost = new == 0 and isinstance(owner, ast.BinOp)  # a factor of 0 switches off what it stands for
+            if new != value and not lost and not (exponent and abs(new) > 8):
                 yield 1, ast.Constant(new), None, None, new
         if value:
             yield 1, ast.UnaryOp(ast.USub(), ast.Constant(value)), None, None, -value

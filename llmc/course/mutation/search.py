@@ -67,7 +67,7 @@ class PythonSearch:
                 if theirs is not None and call.outputs.get(self.label) is not None:
                     found.append((call, theirs, call.outputs[self.label]))
         wrong = [each for each in found if not alike(each[1], each[2])]
-        return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:1]
+        return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:2]
 
     def made_by(self, function, call):
         """What a function gives in another call for the output that is wrong; None if it stops."""
@@ -90,20 +90,20 @@ class PythonSearch:
         with quietly():
             for mistake in named.mistakes(self.check.exercise.mistakes):
                 program = mistaken(self.check.exercise, mistake)
-                explained = self.explained_by(program) if program is not None else 0
+                explained = self.explained_by(program, lost=True) if program is not None else 0
                 if explained == ALL:
                     return mistake
                 first = first or (mistake if explained else None)
         return first
 
-    def explained_by(self, program) -> int:
+    def explained_by(self, program, lost=False) -> int:
         """ALL if this program gives what the learner's function gives, here and for other numbers; 1 if the other
-        outputs of this call differ; 0 if the wrong one does.
+        outputs of this call differ; 0 if the wrong one does. lost: as in `same_error`.
         """
         function = program.function()
         with suppress(Exception):
             made = self.call.run(function)
-            if not same_error(made[self.label], self.got, self.right):
+            if not same_error(made[self.label], self.got, self.right, lost):
                 return 0
             if not all(_same(self.made_by(function, call), theirs, right) for call, theirs, right in self.others):
                 return 0
@@ -173,7 +173,7 @@ def mistaken(exercise, mistake) -> Program | None:
 
 def _same(made, theirs, right) -> bool:
     """Is what was made what the learner's function gives, right or wrong?"""
-    return made is not None and (same_error(made, theirs, right) or alike(made, theirs) and alike(theirs, right))
+    return made is not None and (same_error(made, theirs, right) or alike(made, theirs))
 
 
 def believable(edit: Edit, constants) -> bool:

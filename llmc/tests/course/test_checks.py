@@ -70,7 +70,9 @@ def test_buffers():
     assert "never written" in message(before, added_to=before)
     assert "what was added to dx is 2 times" in message(before + 2 * gradient, added_to=before)
     known = {"the square": gradient**2}
-    assert message(before + gradient**2, added_to=before, known=known).startswith("dx equals the square.")
+    assert message(before + gradient**2, added_to=before, known=known).startswith(
+        "what was added to dx equals the square."
+    )
     assert "set to zero" in message(0 * before, added_to=before)
     assert "accumulated where it should be overwritten" in message(before + gradient, before=before)
     half = gradient.copy()

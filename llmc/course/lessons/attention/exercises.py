@@ -10,7 +10,7 @@ from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.own_names import learners_names
 
 LARGE = 30  # numbers of qkv: they make scores in the thousands
-EIGHT, HUGE = 8, 1e8  # keys whose values are moved together, by so much that no share is too small for it
+EIGHT, HUGE = 8, 1e8  # keys whose values are moved together, and by how much: no share is too small to show
 SCALE, MASK, HEADS = "2.1 · Why divide by √hs", "2.2 · The causal mask", "2.4 · Many heads from one matmul"
 MIXTURE, STEP, SCORES = "3.1 · Through the mixture", "3.2 · Through the softmax", "3.3 · Through the scores"
 SIZES = [(2, 6, 5, 7), (2, 5, 4, 6), (2, 5, 4, 6), (5, 4, 2, 7), (1, 6, 1, 4), (4, 1, 2, 5), (9, 33, 5, 10)]
@@ -79,15 +79,15 @@ def long_sequences(c):
 def mask(tried):
     """A sentence if scores (T, T) is -inf elsewhere than in the future."""
     got, right = tried.got["scores"], tried.expected["scores"]
-    if np.shape(got) != right.shape:
+    if getattr(got, "shape", None) != right.shape:
         return None
-    hidden, future = np.isneginf(got), np.isneginf(right)  # (T, T) each
-    if np.isnan(got[~future]).all():
-        return "scores is NaN where there should be numbers: 0 · ∞ is NaN, and so is the root of a negative number"
-    if np.array_equal(hidden, future) or np.isnan(got).any():
+    hidden, future = got == -np.inf, right == -np.inf  # (T, T) each
+    wrong, nan = (hidden != future) | np.isnan(got), np.isnan(got).any()
+    if not wrong.any():
         return None
-    i, j = np.argwhere(hidden != future)[0]
+    i, j = np.argwhere(wrong)[0]
     told = f"is {got[i, j]:.6g} at [{i}, {j}], expected {right[i, j]:.6g}"
+    told += ": 0 · ∞ and 0 / 0 are NaN, and so is the root of a negative number" if nan else ""
     if np.array_equal(hidden, future.T):
         told = "has the past masked instead of the future: row t may look at columns 0 … t"
     elif np.array_equal(hidden, future | np.eye(len(right), dtype=bool)):
@@ -102,7 +102,7 @@ def mask(tried):
 def finite(tried):
     """A sentence if large scores, and no others, lead to NaN or infinity."""
     qkv, out = next(iter(tried.given.values())), tried.got["out"]
-    if np.abs(qkv).max() < LARGE or np.shape(out) != tried.expected["out"].shape or np.isfinite(out).all():
+    if np.abs(qkv).max() < LARGE or not isinstance(out, np.ndarray) or np.isfinite(out).all():
         return None
     cure = "what is subtracted from a query's scores must be the largest of those that it sees"
     return f"out is right for small scores, but has NaN or infinite numbers for large ones: {cure}"
@@ -117,12 +117,12 @@ def one_array(tried):
 def keys_read(tried):
     """A sentence about the first row of out that is wrong: was it left out, and which keys does it depend on?"""
     (qkv, NH), out, right = tried.given.values(), tried.got["out"], tried.expected["out"]
-    if not tried.check.explains or np.shape(out) != right.shape or np.abs(qkv).max() > LARGE:
+    if not tried.check.explains or getattr(out, "shape", None) != right.shape or np.abs(qkv).max() > LARGE:
         return None
     wrong = ~(np.abs(out - right).max(axis=(0, 2)) <= 1e-3 * np.abs(right).max())  # (T,)   NaN is wrong, too
     t, T = int(wrong.argmax()), len(wrong)
     if t and not np.nan_to_num(out[:, t:]).any():
-        return f"rows {t} to {T - 1} of out hold {out.flat[-1]:g} alone: is the last block, a shorter one, computed?"
+        return f"rows {t} to {T - 1} of out hold {out.flat[-1]:g} alone: is each block computed, the last one, too?"
     if not wrong.any() or not np.isfinite(out).all():
         return None
 
@@ -135,9 +135,8 @@ def keys_read(tried):
         later = reads(t + 1, T) and next((j for j in range(t + 1, T) if reads(j, j + 1)), 0)
         unread = [j for j in range(0, t - EIGHT + 1, EIGHT) if not later and not reads(j, j + EIGHT)]
     if later:
-        return WrongAnswer(
-            f"query {t} makes use of key {later}, which comes later", look=tried.check.exercise.place(MASK)
-        )
+        told = f"query {t} makes use of key {later}, which comes later"
+        return WrongAnswer(told, look=tried.check.exercise.place(MASK))
     if unread and unread[-1] - unread[0] == EIGHT * (len(unread) - 1):
         return f"query {t} makes no use of keys {unread[0]} to {unread[-1] + EIGHT - 1}, which it may see"
     return None
@@ -177,7 +176,6 @@ Exercise(
         = q · k, not divided by √hs | / hs**0.5 =>
         = q · k divided by hs, not by its root | hs**0.5 => hs
         = q · k divided by 2 · hs: only √hs divides | hs**0.5 => (2 * hs)
-        = q · k divided by the length of q: only √hs divides | hs**0.5 => np.linalg.norm(q, axis=1)[:, None]
         = a cosine: q · k divided by the lengths of q and k, and only √hs divides
             | hs**0.5 => (np.linalg.norm(q, axis=1)[:, None] * np.linalg.norm(k, axis=1))
         [All queries at once] with queries and keys swapped: rows are queries, columns are keys | q @ k.T => k @ q.T
@@ -205,10 +203,8 @@ Exercise(
         [{MASK}] with 0 in place of -inf: e to the power of 0 is 1 | -np.inf => 0
         [{MASK}] with scores of 0 masked, too | (scores - => (np.where(scores == 0, -np.inf, scores) -
         [{MASK}] with -10,000 in place of -inf: scores can be lower than that | -np.inf => -1e4
-        = the softmax of each column, not of each row | scores.max(axis=-1 => scores.max(axis=-2 ;; e.sum(axis=-1 => e.sum(axis=-2
+        = the softmax of each column | scores.max(axis=-1 => scores.max(axis=-2 ;; e.sum(axis=-1 => e.sum(axis=-2
         = the masked scores: the softmax is missing | probabilities = … => probabilities = np.where(future, 0, scores)
-        with v alone cut into heads as (hs, NH): it is (NH, hs)
-            | probabilities @ v => probabilities @ qkv[..., 2 * C :].reshape(B, T, hs, NH).transpose(0, 3, 1, 2)
         [{HEADS}] with heads cut by reshape(B, NH, T, hs) alone: that mixes tokens
             | = qkv.reshape… => = (part.reshape(B, NH, T, hs) for part in np.split(qkv, 3, axis=-1))
         [{HEADS}] with qkv read as [q, k, v] of head 0, then of head 1, …: all of Q comes first
@@ -226,7 +222,8 @@ SOFTMAX = rf"""
     [{STEP}] with dp · (p - D): dp and p are swapped | p * (dp - D) => dp * (p - D)
     [{STEP}] with dp in place of p · (dp - D): that step is missing | p * (dp - D) => dp
     [{STEP}] with dp - p · sum(dp): that is for log(softmax) | p * (dp - D) => (dp - p * dp.sum(-1, keepdims=True))
-    [{STEP}] with -inf for future keys: where p is 0, p · (dp - D) is 0 already | (dp - D) => (dp - D) + np.log(p > 0)
+    [{STEP}] with -inf for future keys: where p is 0, p · (dp - D) is 0 | p * (dp - D) => (p * (dp - D) + np.log(p > 0))
+    [{STEP}] with 0 on the diagonal of p · (dp - D) | p * (dp - D) => p * (dp - D) * (1 - np.eye(p.shape[-1]))
     [{STEP}] with D summed over the heads, too: each has its own | axis=-1 => axis=(-3, -1)
 """
 

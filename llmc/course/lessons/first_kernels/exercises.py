@@ -20,7 +20,8 @@ SECTIONS = {
     "requests": FOUR,
     "efficiency": "6.1 · What a warp asks for",
 }
-OF_FOURS = f'lesson 12, section "{FOUR}": four q has the numbers 4 * q to 4 * q + 3, and the tail begins at n / 4 * 4'
+OF_FOURS = 'lesson 12, section "7 · Four numbers at a time": four q has the numbers 4 * q to 4 * q + 3, '
+OF_FOURS += "and the tail begins at n / 4 * 4"
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -237,21 +238,22 @@ Exercise(
     rules=(a_turn_each,),
     look=SECTIONS | dict.fromkeys(("", "race", "never-written", "busiest"), "8 · A loop over the grid"),
     mistakes=r"""
-        = a · y + x: y was multiplied by a, and x was not | y[i] += a * x[i] => y[i] = a * y[i] + x[i]
-        with x added: it is not multiplied by a | a * x[i] => x[i]
-        with a added: it is not multiplied by x | a * x[i] => a
-        with a + x added in place of a · x | a * x[i] => a + x[i]
-        with a · y added in place of a · x | a * x[i] => a * y[i]
-        with x / a added in place of a · x | a * x[i] => x[i] / a
-        with a · x added by every thread to every number | int i = thread; => int i = 0; ;; i += threads => i++
+        = a · y + x - y, so y became a · y + x: y was multiplied by a, and x was not
+            | y[i] += a * x[i] => y[i] = a * y[i] + x[i]
+        = x: it is not multiplied by a | a * x[i] => x[i]
+        = a: it is not multiplied by x | a * x[i] => a
+        = a + x, not a · x | a * x[i] => a + x[i]
+        = a · y, not a · x | a * x[i] => a * y[i]
+        = x / a, not a · x | a * x[i] => x[i] / a
+        = a · x from every thread for every number | int i = thread; => int i = 0; ;; i += threads => i++
             ;; y[i] += a * x[i] => atomicAdd(&y[i], a * x[i])
-        with a · x added by every block to every number | int i = thread; => int i = threadIdx.x;
+        = a · x from every block for every number | int i = thread; => int i = threadIdx.x;
             ;; i += threads => i += blockDim.x ;; y[i] += a * x[i] => atomicAdd(&y[i], a * x[i])
-        with a · x added to what the thread's turns before have added
+        = a · x plus what the thread's turns before have added
             | for (int i => float sum = 0; for (int i ;; y[i] += a * x[i] => y[i] += sum += a * x[i]
-        with a · x cut to whole numbers, as an int holds them | a * x[i] => (int)(a * x[i])
-        with a cut to a whole number, as an int holds it | a * x[i] => (int)a * x[i]
-        with x cut to whole numbers, as an int holds them | a * x[i] => a * (int)x[i]
+        = a · x cut to whole numbers, as an int holds them | a * x[i] => (int)(a * x[i])
+        = a · x with a cut to a whole number, as an int holds it | a * x[i] => (int)a * x[i]
+        = a · x with x cut to whole numbers, as an int holds them | a * x[i] => a * (int)x[i]
     """,
 )
 

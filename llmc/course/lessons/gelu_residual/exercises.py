@@ -128,7 +128,6 @@ Exercise(
         = 0.5 · x · tanh(u): the 1 is missing | (1 + np.tanh(u)) => np.tanh(u)
         = x · (1 + tanh(u)): the 0.5 is missing | 0.5 * x * (1 => x * (1
         = 0.5 · (x + tanh(u)): x multiplies the whole bracket | 0.5 * x * (1 + np.tanh(u)) => 0.5 * (x + np.tanh(u))
-        = 0.5 · (1 + x · tanh(u)): x multiplies the whole bracket | 0.5 * x * (1 + => 0.5 * (1 + x *
         = 0.5 · x + tanh(u): 0.5 · x multiplies tanh(u), too | 0.5 * x * (1 + np.tanh(u)) => 0.5 * x + np.tanh(u)
         = x · σ(u): (1 + tanh(u)) / 2 is σ(2u) | np.tanh(u) => np.tanh(u / 2)
         = 0.5 · x · (1 + tanh(√(2/π)) · (x + 0.044715 · x³)): the bracket of tanh closes too early
@@ -240,6 +239,7 @@ Exercise(
         with the branches of later blocks added again at each depth: d[k + 1] holds them already
             | d[N] = dout => more, d[N] = 0, dout ;; d[k] = … => more = more + dh @ w[k]\n        d[k] = d[k + 1] + more
         with d[0] in place of d[1] … d[N - 1], too | return d => d[:N] = d[0]\n    return d
+        with zeros in d[0]: the loop stops before k = 0 | np.empty( => np.zeros( ;; range(N) => range(1, N)
         with the blocks in forward order: backward starts at the last block | d[N] = dout
             => e, d[N] = d[::-1], dout ;; reversed(range(N)) => range(N) ;; d[k + 1] * (1 => e[k] * (1
             ;; d[k] = d[k + 1] => e[k + 1] = e[k]

@@ -105,5 +105,5 @@ def _no_product(frame, event, called):
     if event == "call" and frame.f_code.co_name == "einsum_path":
         raise _Product("einsum with optimize=")
     if event == "c_call" and called.__name__ in PRODUCTS:
-        if isinstance(called.__self__, np.ndarray) or called.__module__ == "_operator":
+        if isinstance(getattr(called, "__self__", None), np.ndarray) or called.__module__ == "_operator":
             raise _Product(called.__name__)

@@ -5,10 +5,9 @@ Mistakes are {sentence after "losses equals ": (wrong array, where to look)}, on
 
 import numpy as np
 
-from llmc.course.lessons.softmax_crossentropy.losses import cross_entropy_mistakes
+from llmc.course.lessons.softmax_crossentropy.losses import at_target, cross_entropy_mistakes
 from llmc.course.lessons.softmax_crossentropy.places import IN_PLACE, P_MINUS_Y, PADDING
 from llmc.course.lessons.softmax_crossentropy.references import (
-    at_target,
     classifier,
     cross_entropy,
     one_hot,

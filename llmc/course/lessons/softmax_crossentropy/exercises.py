@@ -13,6 +13,7 @@ from llmc.course.measure import peak_bytes
 
 MODELS = (1000, 300, 0.1), (50257, 768, 0.02), (1024, 128, 0.02), (40, 7, 0.3), (50257, 768)  # V, C, perhaps std
 LSE, LOSS, PRODUCT = "2.3 · Log-sum-exp", "3 · The loss of a fresh model", "4.3 · Jacobian times vector"
+BUFFER, PADDING = "5.1 · One buffer", "5.2 · A padded vocabulary"
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -21,7 +22,6 @@ def scores(c):
     """z (…, n) of one to four axes; float32 rows that are long, or at heights up to ±1000; a causal mask of -inf."""
     for shape in [(4, 5, 7), (4, 5, 7), (3, 2), (2, 3, 4, 5), (5, 1), (9,)]:
         yield c.random(*shape)
-    c.new("rows of 3000 numbers")
     yield c.random(2, 3000, dtype=np.float32)
     c.new("rows around 1000 and -1000, and one with a number far above the others")
     z = c.random(4, 6, dtype=np.float32) + np.float32([[1000], [-1000], [0], [90]])
@@ -70,13 +70,12 @@ def filled(c, sizes, dloss, padding, dtype=np.float64):
     targets, losses, logits = tokens(c, B, T, V), c.buffer(B, T, dtype=dtype), c.buffer(B, T, Vp, dtype=dtype)
     heights = height * np.round(c.rng.permuted(np.linspace(-3, 1, B * T))).reshape(B, T, 1)
     logits[..., :V] += heights
-    logits.reshape(-1, Vp)[B * T > 1 :, V:] += padding
+    logits[..., V:] += padding
     at = c.rng.integers(0, V, (B, T))  # one place for all rows would often suit a maximum of some of the logits
     at[-1, -1] = V - 1
     logits[(*np.indices((B, T)), at)] += height * (heights[..., 0] != 0)
-    new = f"{padding:.3g} in the padding, which may hold anything" if abs(padding) > 20 else ""
-    new = f"rows around ±{height}, with one logit far above the others" if height else new
-    c.new(new if dloss else f"dloss is {dloss}")
+    new = f"rows around ±{height}, with one logit far above the others" if height else f"{padding:.3g} in the padding"
+    c.new(new * bool(height or abs(padding) > 20) if dloss else f"dloss is {dloss}")
     return losses, logits, targets, dloss, V
 
 
@@ -102,11 +101,6 @@ def fast_buffers(c):
 
 # --------------------------------------------------------------------------------------------------------- rules
 
-NEEDLESS = "a small number is added to exp(z) or to its sum, so the rows of p no longer add up to 1. "
-NEEDLESS += "None is needed: the largest exp(z - max) is 1, so the sum is never 0"
-CUT_OFF = "a small number is added to p before the logarithm, or p is kept from becoming 0, or z - max is cut off. "
-CUT_OFF += "Where the model is very wrong, the loss then no longer says how wrong it is"
-
 
 def constant(numbers) -> bool:
     """Are they, three at least, all the same small number, larger than rounding? 1e-9 hides below the tolerance."""
@@ -117,20 +111,22 @@ def constant(numbers) -> bool:
 def of_sum(p, z) -> str:
     """A sentence if p (…, n) is the softmax of z, apart from a small number added to exp(z - max) or to its sum."""
     total = np.exp(z - z.max(axis=-1, keepdims=True)).sum(axis=-1)  # (…)
-    return NEEDLESS * constant(total * (1 / np.sum(p, axis=-1) - 1))
+    needless = "a small number is added to exp(z) or to its sum, which is at least 1: the largest exp(z - max) is 1"
+    return needless if constant(total * (1 / np.sum(p, axis=-1) - 1)) else ""
 
 
 def of_loss(got, right) -> str:
     """A sentence if the losses (B, T) are those of p plus a small number, or level off where they should pass 100."""
     high = got[right > 100]  # (n,)
     level = high.size > 1 and np.isfinite(high).all() and np.ptp(high) < 0.01 and high.max() < 100
-    return CUT_OFF * bool(level or constant(np.exp(-got) - np.exp(-right)))
+    told = "a small number is added to p, or keeps it above 0: where the model is very wrong, the loss is too low"
+    return told if level or constant(np.exp(-got) - np.exp(-right)) else ""
 
 
 def of_softmax(tried):
     """A sentence about numbers that were clipped, about what -inf forbids, or about a small number."""
-    (z,), p = tried.given.values(), tried.got["p"]
-    if np.shape(p) != z.shape:
+    (z,), p = tried.check.calls[-1].arguments, tried.got["p"]
+    if not isinstance(p, np.ndarray) or p.shape != z.shape:
         return None
     if z.shape == (4, 6) and np.isfinite(p[0]).all() and np.ptp(p[0]) == 0:
         return "all of p is equal in the row around 1000: the differences between its numbers are lost"
@@ -140,32 +136,30 @@ def of_softmax(tried):
 
 def of_lse(tried):
     """A sentence about a small number, or about a loss that should be 0."""
-    (logits, targets), (losses, lse), right = tried.given.values(), tried.got.values(), tried.expected
-    if not np.shape(losses) == np.shape(lse) == targets.shape:
+    (logits, targets), (losses, lse), right = tried.check.calls[-1].arguments, tried.got.values(), tried.expected
+    if not all(isinstance(each, np.ndarray) and each.shape == targets.shape for each in (losses, lse)):
         return None
     if constant(np.expm1(lse - right["lse"]) * np.exp(right["lse"] - logits.max(axis=-1))):
-        return "a small number is added to the sum inside lse. None is needed: the sum is at least 1"
-    sure = losses[(right["losses"] == 0) & (np.abs(losses) > 1e-4)]  # (n,)
-    told = f"where the model is sure and right, the loss is 0, not {sure.min():.3g}" if sure.size else ""
+        return "a small number is added to the sum inside lse, which is at least 1"
+    sure = np.abs(losses[right["losses"] == 0])  # (n,)
+    told = "where the model is sure and right, the loss is 0" if ((sure > 1e-4) & (sure < 0.1)).any() else ""
     return of_loss(losses, right["losses"]) or told
 
 
 def of_classifier(tried):
     """A sentence about a small number, or about the padding."""
-    (_, logits, targets, dloss, V), got, right = tried.given.values(), tried.got, tried.expected
-    z, dz, left = logits[..., :V], got["logits"][..., :V], got["logits"][..., V:]  # (B, T, V) twice, (B, T, Vp - V)
-    told = of_loss(got["losses"], right["losses"])
-    told = told or (dloss and of_sum(dz / dloss + references.one_hot(targets, V), z))
+    (_, logits, targets, dloss, V), got, right = tried.check.calls[-1].arguments, tried.got, tried.expected
+    dz, left = got["logits"][..., :V], got["logits"][..., V:]  # (B, T, V), (B, T, Vp - V)
+    told = logits.dtype == np.float64 and of_loss(got["losses"], right["losses"])
+    if dloss and told == "":
+        told = of_sum(dz / dloss + references.one_hot(targets, V), logits[..., :V])
     if dloss and not left.size and not dz.any():
-        return (
-            f"logits is all zeros where there is no padding, V = Vp = {V}: with n = 0, `[..., -n:]` is all of an array"
-        )
-    at = np.flatnonzero((left != right["logits"][..., V:]).any(axis=(0, 1)))  # (n,)
-    if told or not len(at) or not all(np.allclose(got[k][..., :V], right[k][..., :V], 1e-4, 1e-6) for k in right):
+        return f"logits is all zeros, and here V = Vp = {V}: with n = 0, `[..., -n:]` is all of an array"
+    wrong = np.argwhere(left != right["logits"][..., V:])  # (n, 3)
+    if told or not len(wrong) or not all(np.allclose(got[k][..., :V], right[k][..., :V], 1e-4) for k in right):
         return told
-    must = "stay as it is with dloss=None" if dloss is None else "be 0 afterwards"
-    told = f"logits[..., V:], the padding, must {must}, and does not at index {V + at[0]} of its axis"
-    return WrongAnswer(told, look=tried.check.exercise.place("5.2 · A padded vocabulary"))
+    must = f"{'stay with dloss=None' if dloss is None else 'be 0 afterwards'}: index {V + wrong[0, 2]} is wrong"
+    return WrongAnswer(f"logits[..., V:], the padding, must {must}", look=tried.check.exercise.place(PADDING))
 
 
 def of_default(tried):
@@ -183,44 +177,40 @@ def judge_memory(c, function, most=9e6):
     no_more_than(function, most, no_need)
 
 
-def judge_prediction(c, predicted, V=500, C=300):
-    """The loss of a fresh model at 400 positions, measured. WrongAnswer if that is not what was predicted."""
-    x, w = c.rng.standard_normal((20, 20, C)), 0.02 * c.rng.standard_normal((V, C))  # (B, T, C), (V, C)
-    x /= np.sqrt(np.square(x).mean(axis=-1, keepdims=True))  # (B, T, C)   what layernorm does
-    measured = cross_entropy(x @ w.T, tokens(c, 20, 20, V)).losses.mean()
+def judge_prediction(c, measured, predicted):
+    """WrongAnswer if the loss of a fresh model is not what was predicted."""
     if abs(measured - predicted) >= 0.12:
         raise WrongAnswer(f"measured {measured:.3f}, you predict {predicted:.3f}", look=c.exercise.look_for())
-    return measured
 
 
 # ---------------------------------------------------------------------------------------------------- exercises
 
 SOFTMAX = r"""
-    [2.2 · Overflow] without the maximum subtracted: np.exp overflows from 89 on | z - z.max(axis=-1, keepdims=True) => z
-    [2.2 · Overflow] with the largest size subtracted: the maximum of a row can be negative
-        | z.max( => np.abs(np.where(np.isfinite(z), z, 0)).max(
-    [2.2 · Overflow] with the mean subtracted: exp of what lies far above it overflows | z.max( => z.mean(
-    [2.2 · Overflow] with a sum of exp(z - the largest so far) | e.sum( => np.exp(z - np.maximum.accumulate(z, -1)).sum(
-    [2.2 · Overflow] with a sum of exp(z): the maximum must be the same above and below | e.sum( => np.exp(z).sum(
+    [2.2 · Overflow] without the maximum subtracted: np.exp overflows | z - z.max(axis=-1, keepdims=True) => z
+    [2.2 · Overflow] with the largest size subtracted, not the maximum | z.max( => abs(np.nan_to_num(z, neginf=0)).max(
+    [2.2 · Overflow] with less than the maximum subtracted: exp of what lies far above overflows | z.max( => z.mean(
+    [2.2 · Overflow] with a sum of exp(z - the maximum so far) | e.sum( => np.exp(z - np.maximum.accumulate(z, -1)).sum(
+    [2.2 · Overflow] with a sum of exp(z), not of exp(z - max) | e.sum( => np.exp(z).sum(
     with one sum for the whole array: each row has its own | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum(
-    with one sum for all rows of z[i] | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum((*range(1, z.ndim),) or 0,
+    with one sum for each z[i] | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum((*range(1, z.ndim),) or 0,
     with the sum along axis 0, not along the last one | z.max(axis=-1, => z.max(0, ;; e.sum(axis=-1, => e.sum(0,
     with the sum along axis 1, not along the last one | z.max(axis=-1, => z.max(1, ;; e.sum(axis=-1, => e.sum(1,
     = log(softmax) | return … => return np.log(e / e.sum(axis=-1, keepdims=True))
     = 1 for the largest number of a row, 0 for the others: they have a share | return … => return (e == 1) + 0 * e
 """
 LOSSES = r"""
-    with the first logit of a row subtracted, not the largest | logits.max(axis=-1) => logits[..., 0]
+    with less than the largest logit of a row subtracted: np.exp overflows | logits.max(axis=-1) => logits[..., 0]
     without the maximum subtracted: np.exp overflows | lse = … => lse = np.log(np.exp(logits).sum(axis=-1))
-    with the largest logit of a whole sequence subtracted | .max(axis=-1) => .max(axis=(1, 2))[:, None]
-    with the largest logit of all rows at a position subtracted | .max(axis=-1) => .max(axis=(0, 2))[None]
+    with the largest logit of a whole sequence subtracted, not of a row | .max(axis=-1) => .max(axis=(1, 2))[:, None]
+    with the largest logit at a position subtracted, not of a row | .max(axis=-1) => .max(axis=(0, 2))[None]
     with a sum of exp(z - the largest so far) | logits - peak[..., None] => logits - np.maximum.accumulate(logits, -1)
     without the maximum added to the logarithm | peak + =>
-    with log2(sum(exp(z))): it must be np.log | lse - z_target, lse => lse / np.log(2) - z_target, lse / np.log(2)
+    with log2(sum(exp(z))), not ln | lse - z_target, lse => lse / np.log(2) - z_target, lse / np.log(2)
     [A trap] = -log(p[target]), which is infinite where p vanishes | lse - z_target, => -np.log(np.exp(z_target - lse)),
     [2.4 · Cross-entropy] in bits (log2): it should be in nats | lse - z_target, => (lse - z_target) / np.log(2),
-    [2.4 · Cross-entropy] = -p[target]: the logarithm is missing | lse - z_target, => -np.exp(z_target - lse),
-    [2.4 · Cross-entropy] = the entropy of p | lse - z_target, => lse - (np.exp(logits - lse[..., None]) * logits).sum(-1),
+    with logits of at most 80 | lse = … => lse = np.log(np.exp(np.minimum(logits, 80)).sum(axis=-1))
+    [2.4 · Cross-entropy] = the entropy of the model's own p: the target is not used
+        | lse - z_target, => lse - (np.exp(logits - lse[..., None]) * logits).sum(axis=-1),
     [2.4 · Cross-entropy] with the next position's target | targets[..., => np.roll(targets, -1, axis=1)[...,
     [2.4 · Cross-entropy] with the first sequence's targets for all | targets[..., => (0 * targets + targets[0])[...,
 """
@@ -235,35 +225,33 @@ FRESH = r"""
     = V, the perplexity of a guess: its loss is ln V | return … => return float(V)
 """
 BACKWARD = r"""
-    [4.2 · The softmax Jacobian] without the sum over the row: moving one logit moves every probability | - average =>
     [4.2 · The softmax Jacobian] = p · (1 - p) · dp: that is the diagonal of the Jacobian alone | - average => - p * dp
     = p · dp - sum(dp · p): the sum is not multiplied by p | p * (dp - average) => p * dp - average
     = p · (dp - mean(dp)): a sum weighted by p belongs there | (dp * p).sum => dp.mean
     = p · (dp - p · sum(dp)): the sum must be that of dp · p | - average => - p * dp.sum(axis=-1, keepdims=True)
     = dp - p · sum(dp), the gradient of the logarithm of softmax | return … => return dp - p * dp.sum(-1)[..., None]
     = p - dp: that form is of softmax and cross-entropy in one, p - y; here any dp may come | return … => return p - dp
-    = p - y, with 1 in y where dp is largest: here any dp may come | return … => return p - (dp == dp.max(-1)[..., None])
+    = p - y, y = 1 where dp is largest: here any dp may come | return … => return p - (dp == dp.max(-1)[..., None])
 """
 FUSED = r"""
     [2.2 · Overflow] without the maximum subtracted: np.exp overflows | z.max(axis=-1, keepdims=True) => 0 * z[..., :1]
-    [2.2 · Overflow] with a maximum of at least 0 subtracted: that of a row can be negative | z.max( => z.clip(0).max(
+    [2.2 · Overflow] with a number of at least 0 subtracted: the maximum can be negative | z.max( => z.clip(0).max(
     [2.2 · Overflow] with the largest logit of a whole sequence subtracted | .max(axis=-1, => .max((1, 2),
-    [5.2 · A padded vocabulary] with a padding of 0 in the softmax: exp(0) is 1
-        | total = … => total = p.sum(axis=-1, keepdims=True) + (logits.shape[-1] - V) * np.exp(-peak)
+    [5.2 · A padded vocabulary] with exp(0) for padding | total = => total = (logits.shape[-1] - V) * np.exp(-peak) +
     [5.2 · A padded vocabulary] with the number at n · V + target of the flat array: row n begins at n · Vp
         | z_target = … => z_target = logits.ravel()[V * np.arange(at.size).reshape(at.shape) + at] - peak
     times dloss: the losses must not be scaled | - z_target)[..., 0] => - z_target)[..., 0] * (dloss or 1)
     = log(sum) - exp(z - max)[target]: it must be z - max | - z_target) => - np.take_along_axis(p, at, axis=-1))
     = lse - p[target]: it must be the logit | - z_target) => + peak - np.take_along_axis(p, at, axis=-1) / total)
-    [A trap] = -sum(y · log(p)): where p vanishes, 0 · log(0) is NaN
-        | - z_target) => - z_target + 0 * np.log(p).sum(axis=-1, keepdims=True))
+    [A trap] = -log p[target], infinite where p vanishes | np.log(total) - z_target => -np.log(np.exp(z_target) / total)
+    [A trap] = -sum(y · log p), NaN where p vanishes | - z_target) => - z_target + 0 * np.log(p).sum(-1, keepdims=True))
     = the probabilities, with dloss=None: then the logits must stay | return => z[...] = p / total\n        return
-    divided by B·T: dloss holds that | dloss / total => dloss / total / at.size ;; - dloss, => - dloss / at.size,
+    divided by B·T: for a mean, dloss is | dloss / total => dloss / total / at.size ;; - dloss, => - dloss / at.size,
     = (p - y) / (B·T), whatever dloss is | p *= … => dloss = 1 / at.size\n    p *= dloss / total
     = p - y: dloss is missing | dloss / total => 1 / total ;; - dloss, => - 1,
     = p · dloss - y: the 1 at the target must be scaled by dloss, too | - dloss, => - 1,
     = (p - y · dloss) · dloss: at the target, dloss is in there twice | - dloss, => - dloss * dloss,
-    with 1 subtracted in each row for all targets | np.put_along_axis(… => p[..., np.unique(targets)] -= dloss
+    with 1 in y at all targets of the batch | np.put_along_axis(… => p[..., np.unique(targets)] -= dloss
 """
 FAST = r"""
     [5.2 · A padded vocabulary] with a maximum that the padding is part of | z -= z.max() => z -= rows[n].max()
@@ -289,14 +277,14 @@ Exercise("softmax_backward", "05", references.softmax_backward, "dz", cases=grad
 in_place = partial(
     Exercise, lesson="05", reference=lambda losses, *given: references.classifier(*given), writes="losses logits"
 )
-in_place("fused_classifier", cases=buffers, rules=(of_classifier,), look="5.1 · One buffer", mistakes=FUSED)
+in_place("fused_classifier", cases=buffers, rules=(of_classifier,), look=BUFFER, mistakes=FUSED)
 in_place(
     "fast_classifier",
     cases=fast_buffers,
     rules=(of_classifier,),
     rtol={"logits": 1e-3},
     atol=lambda losses, logits, targets, dloss, V: {"logits": 1e-6 * dloss},  # most of p is far below 1
-    look="5.1 · One buffer",
+    look=BUFFER,
     slow="`exp` takes time, and once for each logit is enough; so do new arrays (hint 1).",
     mistakes=FAST,
 )

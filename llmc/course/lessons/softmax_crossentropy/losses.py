@@ -15,7 +15,13 @@ from llmc.course.lessons.softmax_crossentropy.probabilities import (
     sum_begun_anew,
     unscaled_sum,
 )
-from llmc.course.lessons.softmax_crossentropy.references import at_target, cross_entropy, softmax
+from llmc.course.lessons.softmax_crossentropy.references import cross_entropy, softmax
+
+
+def at_target(array, targets):
+    """The entry of each row (B, T, V) that its target names: (B, T)."""
+    return np.take_along_axis(array, targets[..., None], axis=-1)[..., 0]
+
 
 SHARED_MAXIMA = {  # of several rows, by the axes of (B, T, V) that the maximum runs over
     (0, 1, 2): "the whole batch",

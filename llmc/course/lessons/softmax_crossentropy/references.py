@@ -15,17 +15,13 @@ def softmax(z):
     return (p / p.sum(axis=-1, keepdims=True)).astype(z.dtype)
 
 
-def at_target(array, targets):
-    """The entry of each row (B, T, V) that its target names: (B, T)."""
-    return np.take_along_axis(array, targets[..., None], axis=-1)[..., 0]
-
-
 def cross_entropy(logits, targets) -> Losses:
     """Loss of every token, and log-sum-exp of every row, of logits (B, T, V)."""
     z = np.asarray(logits, np.float64)
     peak = z.max(axis=-1)  # (B, T)
     lse = peak + np.log(np.exp(z - peak[..., None]).sum(axis=-1))  # (B, T)
-    return Losses((lse - at_target(z, targets)).astype(logits.dtype), lse.astype(logits.dtype))
+    losses = lse - np.take_along_axis(z, targets[..., None], axis=-1)[..., 0]  # (B, T)
+    return Losses(losses.astype(logits.dtype), lse.astype(logits.dtype))
 
 
 def softmax_backward(dp, p):

@@ -158,7 +158,7 @@ SHARES = r"""
     with the diagonal hidden, too: nothing is left for row 0, which is NaN | k=1 => k=0
     without each token's own score, but in row 0 | k=1) => k=0); future[0, 0] = False
     with a softmax over columns, axis 0 | x.max(axis=-1 => x.max(axis=0 ;; e.sum(axis=-1 => e.sum(axis=0
-    over the whole array: each row must add up to 1 | x.max(axis=-1… => x.max()) ;; e.sum(axis=-1… => e.sum())
+    with a softmax of the whole array: rows must add up to 1 | x.max(axis=-1… => x.max()) ;; e.sum(axis=-1… => e.sum())
     = e to the power of the scores, divided by the sum of row j in column j
         | x - x.max(axis=-1… => x) ;; e.sum(axis=-1, keepdims=True) => e.sum(axis=-1)
     with the largest score and the sum of row j used in column j

@@ -1,26 +1,19 @@
 """Lesson 08's exercises: what is right, what is tried, and which mistakes have a name. Files and batches: files.py."""
 
-from contextlib import suppress
-from functools import cached_property
-from itertools import islice, permutations
-from types import SimpleNamespace
+from itertools import permutations
 
 import numpy as np
 
-from llmc.course.checks.calls import Call
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, describe
+from llmc.course.checks.diagnosis import describe
 from llmc.course.checks.exercise import Exercise
-from llmc.course.checks.explanation import explain
 from llmc.course.lessons.tokens.bpe import BYTES, count_pairs, merge, train
 from llmc.course.lessons.tokens.files import damaged_files, judge_file, judge_refusal, refused  # noqa: F401, for cells
-from llmc.course.mutation.search import ALL, PythonSearch
-from llmc.course.own_names import learners_names
+from llmc.course.lessons.tokens.lists import shown, stops_told  # noqa: F401, for cells
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 SAMPLES = [*BYTES, b"caf", b"\xc3\xa9", b"\xa9s ", "日本".encode(), b" \xe6\x97", b"\xa5!", "ß".encode()]
 SAMPLES += ["🙂".encode(), b"\xf0\x9f", b"\x99\x82", "\ufeff".encode()]  # tokens to decode, some of them half a character
 
-CALLS = 60  # of other cases, in which a mistake must give what the learner's function gives
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -171,44 +164,6 @@ def made_up_words(rng, n):
 
 
 # --------------------------------------------------------------------------------------------------------- rules
-
-
-class ListSearch(PythonSearch):
-    """Lists must be equal, and in many calls: in a single one, two mistakes often give the same.
-
-    (`same_error` takes lists of two lengths for different, and the search makes few other calls.)
-    """
-
-    @cached_property
-    def elsewhere(self) -> list:
-        """[(call, what the learner's function gives)] of other cases."""
-        found, other = [], SimpleNamespace(rng=np.random.default_rng(5))
-        for case in islice(self.check.exercise.cases(other), CALLS):
-            call = Call.of(self.call.function, case, {}, self.call.returns)
-            with learners_names(), suppress(Exception):
-                found.append((call, call.run(call.function)[self.label]))
-        return found
-
-    def explained_by(self, program):
-        gives = lambda call, theirs: [*call.run(program.function())[self.label]] == [*theirs]  # noqa: E731
-        with suppress(Exception):
-            return ALL * (gives(self.call, self.got) and all(gives(*each) for each in self.elsewhere))
-        return 0
-
-
-def shown(tell):
-    """A rule: a wrong list or text is explained as `compare` does it, with an example, tell(arguments, got, right)."""
-
-    def rule(tried):
-        ((name, right),) = tried.expected.items()
-        got, c = tried.got[name], tried.check
-        if [*got] == [*right]:
-            return None
-        c.search = lambda got, right: ListSearch(c, name, got, right)
-        known = Diagnosis(Kind.PLACE, tell([*tried.given.values()], got, right), name)
-        return WrongAnswer(explain(known, None, name, got, right, c.exercise.look_for()))
-
-    return rule
 
 
 def is_a_step(tried):
