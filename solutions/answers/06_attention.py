@@ -179,7 +179,7 @@ def backward_with_einsum_into_views(dout, qkv, probabilities, NH):
     return dqkv
 
 
-@wrong("attention_backward", says="join dq, dk and dv into one array, dqkv")
+@wrong("attention_backward", says="one array is expected, dqkv")
 def backward_returns_three(dout, qkv, probabilities, NH):
     return tuple(_parts_by_einsum(dout, qkv, probabilities, NH))
 
@@ -223,7 +223,7 @@ def lean_with_online_softmax(qkv, NH, n=64):
     return out
 
 
-@wrong("lean_attention_forward", says="query 160 makes no use of keys 0 to 31, which it may see")
+@wrong("lean_attention_forward", says="query 160 makes no use of 32 of the 161 keys that it may see")
 def lean_with_a_window(qkv, NH):
     (q, k, v), pieces, T = _split(qkv, 3, NH), [], qkv.shape[1]
     for start in range(0, T, 32):

@@ -227,6 +227,9 @@ class check:
         """{name: part} of what the function returned; WrongAnswer if these are not as many as it should return."""
         names = self.exercise.returns.split()
         if len(names) < 2:
+            if isinstance(result, tuple) and any(isinstance(expected[name], np.ndarray) for name in names):
+                told = f"one array is expected, {names[0]}, but your function returned {describe_result(result)}"
+                raise WrongAnswer(told, Kind.SHAPE)
             return dict.fromkeys(names, result)
         wanted = f"{len(names)} results are expected, {listed(names, many=9)}"
         if not (isinstance(result, tuple | list) or np.ndim(result) == 1) or len(result) != len(names):

@@ -84,7 +84,8 @@ class WrongAnswer(AssertionError):
         it = self.diagnosis
         head = f"✗ {self.exercise}: " if self.exercise else ""
         lines = [head + stopped(it.sentence), *it.more, *_place(it), *([""] if it.table else []), *it.table]
-        return "\n".join([*lines, *([it.picture.text()] if it.picture else []), *it.folded])
+        drawn = [it.picture.text()] if it.picture and it.picture.text() else []
+        return "\n".join([*lines, *drawn, *it.folded])
 
     def _render_traceback_(self, *unused):
         """What IPython shows instead of a traceback: the exercise's name; the message follows as HTML, with links."""

@@ -227,7 +227,7 @@ def _of_range(node):
     for sign in (1, -1):
         yield 0.5, make(start, _moved_by(stop, sign)), None, None, 1
         yield 0.7, make(_moved_by(start, sign), stop), None, None, 1
-    if len(arguments) > 1:
+    if ast.unparse(start) != "0":
         yield 0.7, make(ast.Constant(0), stop), None, None, 0
     yield 1.5, ast.Call(ast.Name("reversed", ast.Load()), [node], [])
 

@@ -107,7 +107,7 @@ class PythonSearch:
                 return 0
             if not all(_same(self.made_by(function, call), theirs, right) for call, theirs, right in self.others):
                 return 0
-            others = [label for label in self.call.outputs if label != self.label]
+            others = [label for label in self.call.outputs if label != self.label and label in made]
             return ALL if all(alike(made[label], self.call.outputs[label]) for label in others) else 1
         return 0
 

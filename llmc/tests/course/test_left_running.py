@@ -31,7 +31,7 @@ def test_threads_that_still_write_are_refused():
 
 
 def test_threads_that_are_waited_for_or_have_nothing_to_do_are_right(capsys, monkeypatch):
-    monkeypatch.setattr("llmc.course.old.checks.left_running.PATIENCE", 0.1)
+    monkeypatch.setattr("llmc.course.checks.guards.threads.PATIENCE", 0.1)
     pool = ThreadPoolExecutor(1)
 
     def joined(out):

@@ -5,8 +5,8 @@ import pytest
 from numba import njit
 
 from llmc.course import check, compare
+from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.learner import journal
-from llmc.course.old.checks.explain import WrongAnswer
 from llmc.course.uncleared import GARBAGE, garbage, marked
 
 
