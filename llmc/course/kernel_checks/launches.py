@@ -42,6 +42,9 @@ def difference(launches) -> str:
     if any((each.grid, each.block) == (last.grid, last.block) for each in alike):
         others = ", with other numbers" * all(each.inputs != last.inputs for each in alike)
         return f"A launch of the same sizes was right before{others}."
+    blocks = math.prod(last.grid)
+    if alike and blocks > 1 == max(math.prod(each.grid) for each in alike) and "blockIdx" not in mask(last.code):
+        return f"Right with 1 block, wrong with {blocks}: blockIdx does not occur in the kernel."
     if alike:
         by_block = [each for each in alike if each.block == last.block]
         if by_block:

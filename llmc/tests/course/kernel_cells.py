@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from llmc.course import WrongAnswer, compare
-from llmc.course.old.kernel_checks.check import BLOCKS, SIZES, kernel_check
+from llmc.course import WrongAnswer
+from llmc.course.checks.exercise import Exercise
+from llmc.course.kernel_checks.check import BLOCKS, SIZES, kernel_check
 
 SCALE = r"""
 extern "C" __global__ void scale(float* out, const float* inp, float factor, int n)
@@ -52,37 +53,50 @@ extern "C" __global__ void warp_sum(float* out, const float* inp, int C)
         out[blockIdx.x] = sum;
 }
 """
-WHERE = {"out-of-bounds": 'lesson 12, section "The edge"', "race": 'lesson 13, section "A barrier"'}
+LOOK = {"out-of-bounds": "The edge", "race": 'lesson 13, section "A barrier"'}
 
 
-def check_scale(code, where=WHERE, efficiency=0.9):
-    with kernel_check("scale", where) as c:
-        for n in SIZES:
-            inp = c.random(n)  # (n,)
-            for block in BLOCKS:
-                out = c.output(n)  # (n,)
-                c.launch(code, (n + block - 1) // block, block, (out, inp, np.float32(1.5), n))
-                compare("out", out, np.float32(1.5) * inp, known={"inp itself: nothing was multiplied": inp})
+def rows(c):
+    for C in (7, 1, 129, 300):
+        for block in BLOCKS:
+            yield C, block
+
+
+def row_sums(out, inp, C):
+    return inp.sum(axis=1)  # (N,)
+
+
+def scales(c):
+    for n in SIZES:
+        inp = c.random(n)  # (n,)
+        for block in BLOCKS:
+            yield inp, block
+
+
+Exercise("scale", "12", reference=lambda out, inp, factor, n: factor * inp, writes="out", cases=scales, look=LOOK)
+Exercise("row_sum", "12", reference=row_sums, writes="out", cases=rows, look=LOOK)
+Exercise("warp_sum", "12", reference=row_sums, writes="out")
+
+
+def check_scale(code, efficiency=0.9):
+    with kernel_check("scale") as c:
+        for inp, block in c.cases():
+            n = len(inp)
+            c.compare(code, (n + block - 1) // block, block, (c.output(n), inp, np.float32(1.5), n))
         c.demand(efficiency=efficiency)
 
 
 def check_row_sum(code):
-    with kernel_check("row_sum", WHERE) as c:
-        for C in (7, 1, 129, 300):
-            inp = c.random(3, C)  # (N, C)
-            for block in BLOCKS:
-                out = c.output(3)  # (N,)
-                c.launch(code, 3, block, (out, inp, C), shared_mem=4 * block)
-                compare("out", out, inp.sum(axis=1), known={"the sum without its last column": inp[:, :-1].sum(axis=1)})
+    with kernel_check("row_sum") as c:
+        for C, block in c.cases():
+            c.compare(code, 3, block, (c.output(3), c.random(3, C), C), shared_mem=4 * block)
         c.demand(bank_conflicts=0, barriers=8)
 
 
 def check_warp_sum(code):
     with kernel_check("warp_sum") as c:
         for C in (7, 129):
-            inp, out = c.random(3, C), c.output(3)  # (N, C), (N,)
-            c.launch(code, 3, 32, (out, inp, C))
-            compare("out", out, inp.sum(axis=1))
+            c.compare(code, 3, 32, (c.output(3), c.random(3, C), C))
         c.demand(shared_requests=0, barriers=0)
 
 

@@ -1,19 +1,17 @@
 """`kernel_check`: what it says of right and of broken CUDA kernels."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 
-from llmc.course.old.authoring.answers import replaced
-from llmc.course.old.kernel_checks import words as kernel_words
-from llmc.course.old.kernel_checks.source import literal_block
-from llmc.course.old.kernel_checks.words import Launch, with_comparison
+from llmc.course.authoring.answers import replaced
+from llmc.course.exercises import builder
+from llmc.course.kernel_checks.launches import Launch, difference
+from llmc.course.kernel_checks.source import unfinished
 from llmc.tests.course.kernel_cells import (
     ROW_SUM,
     SCALE,
     WARP_SUM,
-    WHERE,
     check_row_sum,
     check_scale,
     check_warp_sum,
@@ -53,9 +51,9 @@ BROKEN_SCALE = {
     "blockDim too small": (("blockDim.x", "96"), "wrong with 32. There is a 96"),
     "only one block": (
         ("blockIdx.x * blockDim.x + ", ""),
-        "Right with 1 block, wrong with 2: blockIdx and blockDim do not occur in the kernel.",
+        "Right with 1 block, wrong with 2: blockIdx does not occur in the kernel.",
     ),
-    "forgets the factor": (("factor * ", ""), "out equals inp itself: nothing was multiplied"),
+    "forgets the factor": (("factor * ", ""), "out has wrong values"),
     "writes the input": (
         ("const float* inp", "float* inp", "factor * inp[i]", "inp[i] *= factor"),
         "the kernel wrote to inp, which is an input",
@@ -98,7 +96,7 @@ BROKEN_ROW_SUM = {
         "Right with blocks of 256 and 128 threads, wrong with 96",
     ),
     "stride assumed": (("c += blockDim.x", "c += 256"), "There is a 256"),
-    "without the last column": (("c < C; c +=", "c < C - 1; c +="), "out equals the sum without its last column"),
+    "without the last column": (("c < C; c +=", "c < C - 1; c +="), "out has wrong values"),
     "race in the tree": (("if (t + half < length)", "if (t + half < blockDim.x)"), "race in shared"),
     "too much shared memory": (("partial[t] = sum;", "partial[t + 1] = sum;"), "out of bounds, line 10"),
 }
@@ -125,13 +123,15 @@ def test_broken_warp_sum(edits, says):
 
 def test_a_message_has_all_its_parts():
     told = message(check_scale, replaced(SCALE, "if (i < n)", "")).splitlines()
-    assert told[0] == "✗ scale: out of bounds, line 7."
-    assert "inp[1]" in told[1] and "kernel scale" not in told[1]
+    assert told[0].startswith("✗ scale: out of bounds, line 7. `out[i] = factor * inp[i];` reads inp[1], but inp has 1")
     assert '→ Where to look: lesson 12, section "The edge".' in told
-    assert (
-        told[-1]
-        == "The call was scale((1,), (256,), (out (1,) float32, inp (1,) float32, factor np.float32(1.5), n 1))."
-    )
+    called = "The launch was scale((1,), (256,), (out (1,) float32, inp (1,) float32, factor np.float32(1.5), n 1))."
+    assert told[-1] == called
+
+
+def test_where_to_look_may_depend_on_the_kind_of_problem():
+    told = message(check_row_sum, replaced(ROW_SUM, "partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;"))
+    assert '→ Where to look: lesson 13, section "A barrier".' in told.splitlines()
 
 
 def test_demands():
@@ -141,33 +141,10 @@ def test_demands():
     told = message(check_scale, wasteful)
     assert told.startswith("✗ scale: right, but ") and "the goal is at least 90%" in told and "sectors" in told
     assert "blockDim" not in told.splitlines()[1]
-    check_scale(wasteful, WHERE, 0.1)
+    check_scale(wasteful, 0.1)
 
 
-# ------------------------------------------------------------------------------------------ without the emulator
-
-
-def problem(kind, title, line, line2=0, lines=""):
-    text = f"{title}: kernel k, {lines or f'line {line}'}: `x` went wrong.\nThread (0, 0, 0) did it.\nDo better."
-    calls = (40,) if kind == "deadlock" else ()
-    return SimpleNamespace(kind=kind, text=text, line=line, line2=line2, where="out[1]", calls=calls, found=None)
-
-
-def test_the_gravest_problem_is_told_first():
-    found = [
-        problem("uninitialised", "uninitialised", 9),
-        problem("race", "race in shared memory", 9, 5, "lines 5 and 9"),
-        problem("race", "race in shared memory", 5, 9),
-    ]
-    told = kernel_words.problem_text(SimpleNamespace(problems=found), WHERE).splitlines()
-    assert told[:2] == ["race in shared memory, lines 5 and 9.", "`x` went wrong."]
-    assert "The report also has: uninitialised, line 9." in told and told[-1].startswith("→ Where to look: lesson 13")
-
-    found = [problem("deadlock", "deadlock", 25), problem("copy-race", "race with an asynchronous copy", 31)]
-    told = kernel_words.problem_text(SimpleNamespace(problems=found[:1]), WHERE).splitlines()
-    assert told[0] == "deadlock, line 25, called at line 40."
-    told = kernel_words.problem_text(SimpleNamespace(problems=found), WHERE).splitlines()
-    assert told[0] == "race with an asynchronous copy, line 31." and "The report also has: deadlock, line 25." in told
+# ------------------------------------------------------------------------------- which launch, if only some are wrong
 
 
 def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
@@ -175,33 +152,30 @@ def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
 
 
 IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
-EIGHTS = "int row = blockIdx.x * 8 + threadIdx.x / 32;"
 
 
 @pytest.mark.parametrize(
     "launches, says",
     [
-        ([launch()], None),
-        ([launch(n=5), launch(block=32)], None),
-        ([launch(), launch(n=5), launch()], "was right before"),
+        ([launch()], ""),
+        ([launch(n=5), launch(block=32)], ""),
+        ([launch(), launch(n=5), launch()], "A launch of the same sizes was right before."),
         ([launch(4), launch(2)], "Right with 4 blocks, wrong with 2."),
         (
             [launch(block=256), launch(block=128), launch(8, 96)],
-            "Right with blocks of 256 and 128 threads, wrong with 96",
+            "Right with blocks of 256 and 128 threads, wrong with 96.",
         ),
-        ([launch(inputs=1), launch(inputs=2)], "was right before, with other numbers."),
-        ([launch(code="int i = 512 * blockIdx.x;", block=96)], "There is a 512 in the kernel, and this block has 96"),
-        ([launch(4, code=IN_GRIDS), launch(2, code=IN_GRIDS)], "Right with 4 blocks, wrong with 2.\n"),
-        ([launch(4, code=EIGHTS), launch(11, 96, EIGHTS)], "There is an 8 in the kernel, the warps of 256 threads"),
-        ([launch(code="int columns = 512;", block=96)], None),
-        ([launch(code="float a[512]; // 128", block=96)], None),
-        ([launch(code="int i = 96;", block=96)], None),
+        ([launch(inputs=1), launch(inputs=2)], "A launch of the same sizes was right before, with other numbers."),
+        (
+            [launch(block=256, code="int i = 512 * blockIdx.x;"), launch(block=96, code="int i = 512 * blockIdx.x;")],
+            "Right with blocks of 256 threads, wrong with 96. There is a 512 in the kernel: "
+            "blockDim says how many threads a block has.",
+        ),
+        ([launch(4, code=IN_GRIDS), launch(2, code=IN_GRIDS)], "Right with 4 blocks, wrong with 2."),
     ],
 )
 def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
-    told = with_comparison("wrong\nbecause", launches)
-    assert told.startswith("wrong\n") and told.endswith("because")
-    assert told == "wrong\nbecause" if says is None else says in told
+    assert difference(launches) == says
 
 
 def test_a_size_beyond_all_that_were_right_is_told():
@@ -210,25 +184,28 @@ def test_a_size_beyond_all_that_were_right_is_told():
         return Launch(SCALE, "scale", (4, 1, 1), (block, 1, 1), given)
 
     right = [sized(127, 32), sized(5, 64)]
-    told = with_comparison("wrong", [*right, sized(1000)])
-    assert told == "wrong\nRight with n up to 127; this launch is the first with n = 1000."
-    assert with_comparison("wrong", [*right, sized(6)]) == with_comparison("wrong", [sized(5, 32), sized(9)]) == "wrong"
+    assert difference([*right, sized(1000)]) == "Right with n up to 127; this is the first launch with n = 1000."
+    assert difference([*right, sized(6)]) == difference([sized(5, 32), sized(9)]) == ""
 
 
-def test_launches_on_other_numbers_tell_something_of_indices_alone():
-    others = [launch(inputs=1), launch(block=96, inputs=2)]
-    assert "Right with blocks of 256 threads, wrong with 96" in with_comparison("wrong", others)
-    assert with_comparison("wrong", others, numbers=True) == "wrong"
-    same = [launch(inputs=1), launch(block=96, inputs=1)]
-    assert "Right with blocks of 256 threads, wrong with 96" in with_comparison("wrong", same, numbers=True)
+# --------------------------------------------------------------------------------------------------------- stubs
 
 
-def test_literals():
-    assert literal_block("x += 128; // 64", 32) == "128" and literal_block("x += 128;", 128) is None
-    for code in ("blockIdx.x * 256 + t", "for (h = 256 / 2; h > 0; h /= 2)", "for (h = 256; h; h >>= 1)", "i += 256)"):
-        assert literal_block(code, 96) == "256", code
-    assert literal_block("threadIdx.x < 256", 96) == "256" and literal_block("c < 256 && row * 64", 96) is None
-    assert literal_block("x1024 = a.256f + 0x64", 32) is None and literal_block('"64" /* 64 */', 32) is None
+def test_the_builder_makes_a_stub_of_c(capsys):
+    stub = builder.stub_source(SCALE, "here")
+    assert stub.splitlines()[3:5] == ["    // YOUR CODE HERE (about 3 lines)", "    #error not done yet"]
+    assert stub.splitlines()[:3] + stub.splitlines()[5:] == SCALE.splitlines()[:3] + SCALE.splitlines()[-1:]
+    assert unfinished(stub) and not unfinished(SCALE) and not unfinished(f"/*\n{stub}*/")
+    check_scale(stub)
+    assert capsys.readouterr().out.startswith("not done yet: scale. Replace `#error not done yet`")
+
+
+def test_markers_of_two_languages_in_one_cell():
+    source = (
+        f"def f():\n    ### BEGIN SOLUTION\n    # why\n    return 1\n    ### END SOLUTION\n\n\nscale = '''{SCALE}'''"
+    )
+    stub = builder.stub_source(source, "here")
+    assert "    # YOUR CODE HERE (about 1 line)\n    raise NotImplementedError\n" in stub and "#error" in stub
 
 
 def test_not_a_string():

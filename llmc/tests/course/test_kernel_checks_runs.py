@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer
-from llmc.course.old.kernel_checks import demands, evidence, shares
-from llmc.course.old.kernel_checks import runs as kernel_runs
-from llmc.course.old.kernel_checks.kept import Kept
-from llmc.course.old.kernel_checks.left import one_column_each
+from llmc.course.kernel_checks import runs as kernel_runs
+from llmc.course.kernel_checks.device_variables import Kept
 from llmc.cuda import RawKernel, inspect
+from llmc.cuda.emulator.reporting import sharing
 from llmc.precision import bfloat16
 
 # ------------------------------------------------------------------------------------------ with a GPU, faked
@@ -88,7 +87,7 @@ def test_what_is_left_of_numbers_that_cancel_may_differ_by_their_rounding():
         kernel_runs.agree("out", larger + np.float32(4e-6), larger, read)
 
 
-# ------------------------------------------------------------------------------------------ shares and evidence
+# ------------------------------------------------------------------------------------------ who handles what
 
 
 def shared_work(code, grid=2, block=4, n=20):
@@ -115,48 +114,12 @@ FIRST, STEP = "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"
 )
 def test_who_handles_which_number(code, rewrites, busiest):
     report = shared_work(code)
-    assert (shares.rewrites(report), shares.busiest(report)) == (rewrites, busiest)
+    assert (sharing.rewrites(report), sharing.busiest(report)) == (rewrites, busiest)
 
 
 def test_a_launch_too_large_to_be_recorded_is_counted():
     report = shared_work(LOOP.format(first="0", step="1", body="out[i] = x[i];"), block=64, n=1000)
-    assert report.raw.trace is None and shares.rewrites(report) == 127_000 and shares.busiest(report) == 0
-
-
-def test_where_numbers_come_from():
-    x = np.random.default_rng(1).permutation(24).astype(np.float32).reshape(2, 3, 4)  # (B, T, C)
-    axes, wanted = {"b": 2, "t": 3, "c": 4}, np.arange(24).reshape(2, 3, 4)
-    assert evidence.came_from("x", x, x, wanted, axes) == evidence.came_from("x", x + 0.5, x, wanted, axes) == {}
-    (said,) = evidence.came_from("x", x[:, :, ::-1], x, wanted, axes)
-    assert said.startswith("numbers of x, but with another c than they should have (b and t are right); out[0, 0, 0]")
-    assert "holds the number with (b, t, c) = (0, 0, 3), and should hold the one with (0, 0, 0)" in said
-
-
-@pytest.mark.parametrize(
-    "wrong, says",
-    [
-        ([], None),
-        ([2, 6], ".z of each float4"),
-        ([0, 5, 4], ".x and .y of each float4"),
-        ([8, 9], "behind the last whole four"),
-        ([0, 9], None),
-        ([0, 1, 2, 3], None),
-    ],
-)
-def test_which_parts_of_a_float4_are_wrong(wrong, says):
-    right = np.arange(1.0, 11.0)  # (n,)
-    got = right.copy()
-    got[wrong] = 77
-    (said,) = evidence.slots(got, right) or [None]
-    assert said is None if says is None else says in said
-
-
-def test_a_float4_that_is_taken_apart_too_early():
-    body = "int i = threadIdx.x; const float4& v = ((const float4*)x)[i];\n"
-    body += "((float4*)out)[i] = make_float4(v.x, v.y, v.z, v.w);"
-    report = shared_work(body, grid=1, block=32, n=128)
-    told = demands.demand_text(report, "requests", 2, {})
-    assert "reads x 4 bytes at a time: read a whole float4 first" in told
+    assert report.raw.trace is None and sharing.rewrites(report) == 127_000 and sharing.busiest(report) == 0
 
 
 def again(code, n=20):
@@ -202,25 +165,3 @@ extern "C" __global__ void k(float* y, int n) { if (blockIdx.x + threadIdx.x == 
 @pytest.mark.parametrize("code", [SET_BACK, UNREAD])
 def test_a_variable_that_no_result_depends_on_is_none_of_its_business(code):
     assert again(code)[1] == ""
-
-
-@pytest.mark.parametrize(
-    "head, says",
-    [
-        (f"for (int i = {FIRST}; i < n; i += blockDim.x)", True),
-        (f"int i = {FIRST}; for (; i < n; i += blockDim.x)", True),
-        (f"int me = {FIRST}, end = n; for (int i = me; i < end; i += blockDim.x)", False),
-        ("for (int i = threadIdx.x; i < n; i += blockDim.x)", False),
-    ],
-)
-def test_a_loop_in_steps_of_one_block(head, says):
-    told = demands.demand_text(shared_work(f"{head} out[i] = x[i];"), "rewrites", 0, {})
-    assert ("goes on in steps of one block" in told) == says
-
-
-def test_columns_that_no_thread_comes_to():
-    code = 'extern "C" __global__ void k(float* out) { out[9 * blockIdx.x + threadIdx.x] = 1; }'
-    report = inspect(RawKernel(code, "k"), (3,), (4,), (np.zeros((3, 9), np.float32),))
-    (told,) = one_column_each(report)
-    assert told.startswith("out is written in 4 columns, as many as the block has threads: a loop")
-    assert one_column_each(inspect(RawKernel(code, "k"), (3,), (9,), (np.zeros((3, 9), np.float32),))) == []
