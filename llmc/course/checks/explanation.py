@@ -98,7 +98,7 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
     elif check is not None and not explains:
         found = known or Diagnosis(Kind.PLACE, f"{name} has wrong values")
     else:
-        kind = np.asarray(got).dtype
+        kind = np.asarray(got if difference is not None else 0).dtype  # a list may be ragged
         right = expected if difference is None else difference.target.astype(kind if kind.kind == "f" else np.float64)
         case = Case(name, difference, check.search(got, right) if explains else None, check)
         if difference is not None and check is not None and check.calls:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, redirect_stdout
 
 import numpy as np
 
+from llmc.course import uncleared
 from llmc.course.checks import check as check_cell
 from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.learner import journal
@@ -98,11 +99,12 @@ def _run(check, answer, seed, seen, most) -> bool:
 
 @contextmanager
 def quietly():
-    """No progress, no output, no warnings, no array that takes all of the memory."""
+    """No progress, no output, no warnings, no array that takes all of the memory or holds what was there."""
     was = journal.recording(False)
     try:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"), little_memory():
             warnings.simplefilter("ignore")
-            yield
+            with uncleared.marked():  # as where the learner's function ran
+                yield
     finally:
         journal.recording(was)

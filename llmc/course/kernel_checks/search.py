@@ -20,7 +20,6 @@ from llmc.course.mutation.program import solution_source, source_of, text_in
 from llmc.course.mutation.schemata import Schemata, with_edit
 from llmc.errors import KernelError, NoCompiler, UserError
 
-ENDLESS = 0.2  # seconds after which an edited kernel is taken for one that never ends
 ALL = 2  # outputs of a launch are explained
 WHOLE = 8  # edits that the whole check is run with
 ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but for the order of sums
@@ -111,7 +110,7 @@ class KernelSearch:
     def _schemata(self, code, edits):
         """(k, a function of arguments: what the kernel with edits[k] makes of them) of those that compile."""
         grid, block, arguments, outputs, shared_mem, options = self.launch
-        with suppress(KernelError, NoCompiler, UserError), quietly(), runs.patience(ENDLESS):
+        with suppress(KernelError, NoCompiler, UserError), quietly():
             schemata = Schemata(code, self.kernel, edits, options) if edits else None
             for k in sorted(schemata.alive) if schemata else ():
 
@@ -143,7 +142,7 @@ class KernelSearch:
             return None
         edits, found, whole = c_edits.edits(self.code), [], 0
         grid, block, arguments, outputs, shared_mem, options = self.launch
-        with suppress(KernelError, NoCompiler, UserError), quietly(), runs.patience(ENDLESS):
+        with suppress(KernelError, NoCompiler, UserError), quietly():
             schemata = Schemata(self.code, self.kernel, edits, options)
             for k in sorted(schemata.alive):
                 given = copy.deepcopy(arguments)

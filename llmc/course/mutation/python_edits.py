@@ -225,7 +225,7 @@ def _of_range(node):
     start, stop, *step = arguments if len(arguments) > 1 else [ast.Constant(0), arguments[0]]
     make = lambda a, b: ast.Call(node.func, [a, b, *step], [])  # noqa: E731
     for sign in (1, -1):
-        yield 0.5, make(start, _moved_by(stop, sign)), None, None, 1
+        yield 0.5 + len(step), make(start, _moved_by(stop, sign)), None, None, 1  # in steps, it may well be as right
         yield 0.7, make(_moved_by(start, sign), stop), None, None, 1
     if ast.unparse(start) != "0":
         yield 0.7, make(ast.Constant(0), stop), None, None, 0
