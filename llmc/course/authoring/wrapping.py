@@ -1,6 +1,6 @@
 """Markdown of notebooks, one sentence a line: so a diff shows the sentence that changed, and nothing else.
 
-    python -m llmc.course.old.authoring.wrapping FILE…
+    python -m llmc.course.authoring.wrapping FILE…
 
 Headings, tables, formulas, code and HTML stay as they are. JupyterLab shows a single line break as a space.
 """

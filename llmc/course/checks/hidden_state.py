@@ -22,11 +22,7 @@ def after_success(check) -> str:
     solution = solution_of(check.exercise.name)
     if call is None or solution is None or check.exercise.name != check.name:
         return ""
-    with (
-        learners_names(),
-        np.errstate(all="ignore"),
-        suppress(Exception),
-    ):  # such a call may stop  # such a call may stop
+    with learners_names(), np.errstate(all="ignore"), suppress(Exception):  # such a call may stop
         return _stale(call, solution) or _after_large(call, solution)
     return ""
 

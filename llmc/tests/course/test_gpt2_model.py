@@ -1,68 +1,46 @@
-"""Lesson 07's references against central differences, and its known mistakes: each is wrong, and unlike the others."""
-
-import json
-from pathlib import Path
+"""Lesson 07's solutions, which are its references: against llmc's model, its counts, and central differences."""
 
 import numpy as np
 import pytest
 
-from llmc.config import PRESETS
-from llmc.course import awkward, gradient_check
-from llmc.course.lessons.gpt2_model import block, block_mistakes, counting, places, tied
-from llmc.course.old.checks.signatures import same
-
-ROOT = Path(__file__).resolve().parents[3]
-RNG = np.random.default_rng(5)
-B, T, C, NH = 2, 4, 6, 3
-X, DOUT = awkward(RNG, B, T, C), awkward(RNG, B, T, C)
-P = block.weights(lambda *shape: awkward(RNG, *shape), C)
+from llmc.config import PRESETS, GPT2Config
+from llmc.course import check, gradient_check
+from llmc.course.lessons.gpt2_model import exercises
+from llmc.course.mutation.program import solution_of
+from llmc.model import GPT2
 
 
-def test_block_backward_is_the_derivative_of_block_forward():
-    dx, g = block.block_backward(DOUT, X, P, NH)
-    gradient_check(lambda x: block.block_forward(x, P, NH)[0], X, dx, DOUT, report=False)
-    for name in block.PARTS:
-        varied = lambda value, name=name: block.block_forward(X, P | {name: value}, NH)[0]  # noqa: E731
-        gradient_check(varied, P[name], g[name], DOUT, report=False, name=name)
+def test_our_block_is_that_of_the_model():
+    model = GPT2(GPT2Config(maxT=7, V=11, L=1, NH=3, C=12), precision="fp64")
+    tokens = np.random.default_rng(5).integers(0, 11, (2, 7), dtype=np.int32)  # (B, T)
+    for array in model.params.values():
+        array[...] = np.random.default_rng(array.size).normal(0.3, 0.4, array.shape)
+    model.forward(tokens, tokens)
+    p = {name: model.params[name][0] for name in next(exercises.blocks(check("block_forward")))[1]}
+    out, activations = exercises.block_forward(model._acts["encoded"], p, 3)
+    acts = {name: model._acts[name][0] for name in activations if name != "probabilities"}
+    for name, array in acts.items():
+        assert np.allclose(activations[name], array, rtol=1e-9, atol=1e-12), name
+    assert np.allclose(out, model._acts["residual3"][0], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("switch", block_mistakes.FORWARD_SWITCHES)
-def test_a_forward_switch_changes_the_block(switch):
-    assert not same(block.block_forward(X, P, NH)[0], block.block_forward(X, P, NH, switch)[0])
+def test_our_block_backward_is_the_derivative_of_our_block():
+    dout, x, p, a, NH = next(exercises.gradients(check("block_backward")))
+    dx, g = solution_of("block_backward").function()(dout, x, p, a, NH)
+    gradient_check(lambda x: exercises.block_forward(x, p, NH)[0], x, dx, dout, report=False)
+    for name in p:
+        varied = lambda value, name=name: exercises.block_forward(x, p | {name: value}, NH)[0]  # noqa: E731
+        gradient_check(varied, p[name], g[name], dout, report=False, name=name)
 
 
-@pytest.mark.parametrize("switch", block_mistakes.BACKWARD_SWITCHES)
-def test_a_backward_switch_changes_a_gradient(switch):
-    dx, g = block.block_backward(DOUT, X, P, NH)
-    wrong, h = block.block_backward(DOUT, X, P, NH, switch)
-    assert not same(dx, wrong) or any(not same(g[name], h[name]) for name in g)
-
-
-def test_no_two_backward_switches_look_alike():
-    runs = [block.block_backward(DOUT, X, P, NH, switch) for switch in block_mistakes.BACKWARD_SWITCHES]
-    flat = [np.concatenate([dx.ravel(), *(g[name].ravel() for name in block.PARTS)]) for dx, g in runs]
-    assert all(not same(one, other) for i, one in enumerate(flat) for other in flat[:i])
-
-
-def test_tied_mistakes_are_wrong_and_unlike_each_other():
-    dlogits, lnf, dencoded = awkward(RNG, B, T, 7), awkward(RNG, B, T, C), awkward(RNG, B, T, C)
-    tokens = np.array([[0, 6, 6, 2], [1, 2, 0, 6]])
-    arrays = [tied.tied_gradient(dlogits, lnf, dencoded, tokens)]
-    arrays += [array for array, _ in tied.tied_mistakes(dlogits, lnf, dencoded, tokens).values()]
-    assert all(not same(one, other) for i, one in enumerate(arrays) for other in arrays[:i])
+def test_our_tied_gradient_is_the_derivative_in_both_places():
+    dlogits, lnf, dencoded, tokens = next(exercises.tables(check("tied_gradient")))
+    both = lambda wte: np.sum(dlogits * (lnf @ wte.T)) + np.sum(dencoded * wte[tokens])  # noqa: E731
+    wte = np.random.default_rng(5).normal(size=(dlogits.shape[-1], lnf.shape[-1]))  # (Vp, C)
+    gradient_check(both, wte, solution_of("tied_gradient").function()(dlogits, lnf, dencoded, tokens), report=False)
 
 
 @pytest.mark.parametrize("name", ["d12", "d24", "d36", "d48"])
-def test_the_count_is_the_config_s(name):
+def test_our_count_is_the_config_s(name):
     c = PRESETS[name]
-    assert counting.count(c.maxT, c.V, c.L, c.C) == c.num_parameters
-    assert counting.explain_count(c.num_parameters, c.maxT, c.V, c.L, c.C) is None
-    assert "too many" in counting.explain_count(c.num_parameters + 1, c.maxT, c.V, c.L, c.C)
-
-
-def test_where_to_look_exists():
-    cells = json.loads((ROOT / "notebooks" / "07_gpt2_model.ipynb").read_text(encoding="utf-8"))["cells"]
-    headings = [line for c in cells if c["cell_type"] == "markdown" for line in "".join(c["source"]).splitlines()]
-    for place in (places.BLOCK, places.COUNT, places.FRESH, places.INIT, places.FORK, places.CHAIN, places.TIED):
-        title = place.split('"')[1]
-        assert any(line.startswith("### " + title) for line in headings), title
+    assert solution_of("count_parameters").function()(c.maxT, c.V, c.L, c.C) == c.num_parameters

@@ -4,10 +4,7 @@ import numpy as np
 
 from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, SKY, area, arrow, blank_axes, box, describe, ink, number_grid
 
-BRANCHES = (  # left end, layers from the bottom up
-    (5.0, ("ln1", "qkv\n(3C)", "attention", "attproj")),
-    (12.6, ("ln2", "fc\n(4C)", "GELU", "fcproj")),
-)
+BRANCHES = {5.0: "ln1 qkv\n(3C) attention attproj", 12.6: "ln2 fc\n(4C) GELU fcproj"}  # left end: layers, upwards
 HEAD = (("lnf", SKY, 2.6), ("· wteᵀ", ORANGE, 2.6), ("softmax, −log", GREEN, 3.5))  # from the bottom up
 RISE = 1.45  # from one layer of a branch to the next
 
@@ -21,15 +18,11 @@ def draw_model():
     area(ax, (4.3, 18.2), (-1.15, 7.7), "one block, L times", dashed=True)
     box(ax, 2.1, 0, "wte[tokens]\n+ wpe[:T]", color=ORANGE, width=3.0, height=1.2)
     ax.text(2.1, -1.0, "tokens (B, T)", ha="center")
-    for left, names in BRANCHES:
-        _branch(ax, left, names)
-    head = [
-        box(ax, 21.2, 2.1 * k, name, color=color, width=width, height=1.1)
-        for k, (name, color, width) in enumerate(HEAD)
-    ]
-    arrow(ax, head[0], head[1])
-    arrow(ax, head[1], head[2])
-    arrow(ax, head[2], (21.2, 5.8))
+    for left, names in BRANCHES.items():
+        _branch(ax, left, names.split(" "))
+    head = [box(ax, 21.2, 2.1 * k, name, color=c, width=w, height=1.1) for k, (name, c, w) in enumerate(HEAD)]
+    for start, end in zip(head, [*head[1:], (21.2, 5.8)]):
+        arrow(ax, start, end)
     ax.text(21.2, 5.9, "loss", ha="center", weight="bold")
     ax.text(20.9, 3.15, "logits (B, T, V)", va="center", ha="right", size=9.5)
     ax.plot([2.1, 2.1, 23.3, 23.3, 22.6], [0.7, 8.1, 8.1, 2.1, 2.1], color=ORANGE, lw=1.5, ls="--")
