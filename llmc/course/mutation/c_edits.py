@@ -14,44 +14,22 @@ from llmc.cuda.emulator.compiling.text import line_at, statements
 
 MOST = 500  # edits of one kernel
 LOWEST = "-3.4e38f"
-OPERATORS = {
-    "<": ("<=", ">"),
-    "<=": ("<", ">="),
-    ">": (">=", "<"),
-    ">=": (">", "<="),
-    "==": ("!=",),
-    "!=": ("==",),
-    "+": ("-",),
-    "-": ("+",),
-    "*": ("/",),
-    "/": ("*", "%"),
-    "%": ("/",),
-    "&&": ("||",),
-    "||": ("&&",),
-    "<<": (">>",),
-    ">>": ("<<",),
-    "&": ("|",),
-    "|": ("&", "^"),
-    "^": ("|", "&"),
-}
+OPERATORS = [group.split() for group in ("< <= > >=", "== !=", "+ -", "* / %", "&& ||", "<< >>", "& | ^")]
 DROPPED = {"+", "-", "*", "/", "%", "&&", "||", "&", "^"}
 ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=", "="), "/=": ("*=",), ">>=": ("<<=",)}
-TWINS = {
-    "__shfl_down_sync": ("__shfl_xor_sync",),
-    "__shfl_up_sync": ("__shfl_xor_sync", "__shfl_down_sync"),
-    "__shfl_xor_sync": ("__shfl_down_sync",),
-    "__syncwarp": ("__syncthreads",),
-    "fmaxf": ("fminf",),
-    "fminf": ("fmaxf",),
-    "max": ("min",),
-    "min": ("max",),
-    "sqrtf": ("rsqrtf",),
-    "rsqrtf": ("sqrtf",),
-    "expf": ("exp2f",),
-    "logf": ("log2f",),
-    "break": ("continue",),
-    "INFINITY": ("3.4e38f",),
-}
+TWINS = [
+    group.split()
+    for group in (
+        "__shfl_down_sync __shfl_xor_sync __shfl_up_sync",
+        "__syncwarp __syncthreads",
+        "fmaxf fminf",
+        "max min",
+        "sqrtf rsqrtf",
+        "expf exp2f",
+        "logf log2f",
+        "break continue",
+    )
+]
 TYPED = re.compile(
     r"\b(?P<kind>float4|float2|float|double|int|unsigned|size_t|bool)\b(?P<star>\s*\*)?\s*(?:const\b|__restrict__\s*)?\s*"
     r"(?P<names>[A-Za-z_]\w*(?:\s*=[^;,(){}]*)?(?:\s*,\s*[A-Za-z_]\w*(?:\s*=[^;,(){}]*)?)*)\s*(?=[;,)=\[:])"
@@ -78,7 +56,7 @@ def edits(code) -> list[Edit]:
             found.setdefault((piece, whole), edit)
             found[piece, whole] = min(found[piece, whole], edit, key=lambda each: each.rank)
     single = sorted(found.values(), key=lambda each: each.rank)
-    return sorted([*single, *_exchanged(text, all_pieces), *_everywhere(single)], key=lambda each: each.rank)[:MOST]
+    return sorted([*single, *_everywhere(single)], key=lambda each: each.rank)[:MOST]
 
 
 def between(code, pairs) -> Edit | None:
@@ -117,7 +95,6 @@ def _in_piece(each, piece, names):
             yield 0.5, *span, ""
         elif token.kind == "coordinate":
             yield from ((1, *span, new) for new in _coordinates(token.text))
-            yield from ((1.8, *span, name) for name in names if names[name][0] in WHOLE)
         elif token.kind == "number":
             yield from ((rank, *span, new) for rank, new in _numbers(token.text))
             if token.text not in ("0", "1"):
@@ -143,13 +120,9 @@ def _of_operator(each, k):
         left, right = each.condition(k - 1, False), each.condition(k + 1, True)
     first, last = each.all[left].start, each.all[right].end
     one, other = each.piece(left, k - 1), each.piece(k + 1, right)
-    for new in OPERATORS.get(sign, ()):
-        yield (
-            0.4 + 0.6 * (new in ">=<" and sign in ">=<" and new[0] != sign[0]),
-            each.all[k].start,
-            each.all[k].end,
-            new,
-        )
+    for new in _others(OPERATORS, sign):
+        turned = new in ">=<" and sign in ">=<" and new[0] != sign[0]
+        yield 0.4 + 0.6 * turned, each.all[k].start, each.all[k].end, new
     if sign in DROPPED:
         yield 0.2, first, last, one
         yield 0.2, first, last, other if sign != "-" else f"-{other}"
@@ -158,6 +131,11 @@ def _of_operator(each, k):
     if sign in ("<", "<=", ">", ">="):
         for more in ("+ 1", "- 1"):
             yield 0.9, last, last, f" {more}"
+
+
+def _others(groups, word):
+    """What stands in for this word."""
+    return (other for group in groups if word in group for other in group if other != word)
 
 
 def _coordinates(text):
@@ -195,7 +173,7 @@ def _numbers(text):
 def _of_name(each, k, names):
     token, called = each.all[k], k + 1 < len(each.all) and each.all[k + 1].text == "("
     span, member = (token.start, token.end), k and each.all[k - 1].text in (".", "->")
-    for new in TWINS.get(token.text, ()):
+    for new in _others(TWINS, token.text):
         yield 0.6, *span, new
     if member:
         yield from ((1, *span, new) for new in "xyzw" if token.text in "xyzw" and new != token.text)
@@ -221,20 +199,6 @@ def _of_statement(each, piece):
     for rank, barrier in zip((0.8, 1.2), BARRIERS):
         yield rank, 0, len(text), f"{barrier}; {text}"
         yield rank, 0, len(text), f"{text}; {barrier}"
-    equals = next((token for token in each.all if token.text in ASSIGNED), None)
-    if equals and re.search(r"\]\s*$", text[: equals.start]):
-        yield 1.5, 0, 0, "if (threadIdx.x == 0) "
-        yield 1.5, 0, 0, "if (threadIdx.x % 32 == 0) "
-
-
-def _exchanged(text, all_pieces):
-    """Two statements, one right behind the other, in the other order."""
-    for one, other in zip(all_pieces, all_pieces[1:]):
-        if one.kind == other.kind == STATEMENT and text[one.end : other.start].strip() == ";":
-            first, second = text[one.start : one.end], text[other.start : other.end]
-            if first != second and "return" not in (first[:6], second[:6]):
-                old, new = (short(f"{a}; {b};") for a, b in ((first, second), (second, first)))
-                yield Edit(1.3, line_at(text, one.start), old, new, ((one, second), (other, first)))
 
 
 def _everywhere(single):

@@ -15,39 +15,27 @@ from llmc.course.mutation.program import edited, is_tick
 
 MOST = 700  # edits of one program
 UNCLEAR = 4  # characters: what is shorter is quoted with what stands around it
-TWINS = {  # functions that stand in for each other
-    "sum": ("mean",),
-    "mean": ("sum", "max"),
-    "var": ("std",),
-    "std": ("var",),
-    "max": ("min", "sum", "mean"),
-    "min": ("max",),
-    "maximum": ("minimum",),
-    "minimum": ("maximum",),
-    "argmax": ("argmin",),
-    "argmin": ("argmax",),
-    "floor": ("ceil", "round"),
-    "ceil": ("floor", "round"),
-    "round": ("floor", "ceil"),
-    "zeros": ("ones",),
-    "zeros_like": ("ones_like",),
-    "tril": ("triu",),
-    "triu": ("tril",),
-    "exp": ("expm1", "exp2"),
-    "log": ("log2", "log1p", "log10"),
-    "log2": ("log",),
-    "sin": ("cos",),
-    "cos": ("sin",),
-    "tanh": ("sinh",),
-    "cosh": ("sinh", "tanh"),
-    "append": ("extend",),
-    "any": ("all",),
-    "all": ("any",),
-    "sqrt": ("square",),
-    "square": ("sqrt",),
-    "bisect_left": ("bisect_right",),
-    "bisect_right": ("bisect_left",),
-}
+TWINS = [  # functions that stand in for each other
+    names.split()
+    for names in (
+        "sum mean max min",
+        "maximum minimum",
+        "argmax argmin",
+        "var std",
+        "sqrt square",
+        "floor ceil round",
+        "exp expm1 exp2",
+        "log log2 log10 log1p",
+        "tanh sinh cosh",
+        "sin cos",
+        "zeros ones",
+        "zeros_like ones_like",
+        "tril triu",
+        "any all",
+        "append extend",
+        "bisect_left bisect_right",
+    )
+]
 OPERATORS = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),
@@ -60,18 +48,7 @@ OPERATORS = {
     ast.LShift: (ast.RShift,),
     ast.RShift: (ast.LShift,),
 }
-COMPARED = {
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.GtE),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.LtE),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.Is: (ast.IsNot,),
-    ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,),
-    ast.NotIn: (ast.In,),
-}
+COMPARED = [(ast.Lt, ast.LtE, ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn)]
 AXES = ("None", "0", "1", "-1", "-2", "(0, 1)")
 
 
@@ -87,9 +64,8 @@ def _of_function(function):
         if isinstance(node, ast.expr):
             for rank, new, *more in _of_expression(node, owner, field, names):
                 yield _edit(rank, node, new, owner, field, index, *more)
-    yield from _defaults(function)
     for block, field, owner in _blocks(function):
-        yield from _of_block(block, field, owner, names)
+        yield from _of_block(block, field, owner)
 
 
 def _places(function):
@@ -127,20 +103,17 @@ def _of_expression(node, owner, field, names):
     elif isinstance(node, ast.UnaryOp):
         yield 0, node.operand
     elif isinstance(node, ast.BoolOp):
-        other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield 1, ast.BoolOp(other, node.values)
-        for k in range(len(node.values)):
-            rest = node.values[:k] + node.values[k + 1 :]
-            yield 0.5, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        yield 1, ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        yield from ((0.5, part) for part in node.values)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in COMPARED.get(type(node.ops[0]), ()):
-            yield 0.5 + (other in (ast.Gt, ast.GtE, ast.Lt)), ast.Compare(node.left, [other()], node.comparators)
+        for other in (other for group in COMPARED if type(node.ops[0]) in group for other in group):
+            if other is not type(node.ops[0]):
+                near = {other, type(node.ops[0])} in ({ast.Lt, ast.LtE}, {ast.Gt, ast.GtE})
+                yield 1.5 - near, ast.Compare(node.left, [other()], node.comparators)
         if isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq):
             yield from _one_more(node.comparators[0], lambda new: ast.Compare(node.left, node.ops, [new]))
     elif isinstance(node, ast.IfExp):
-        yield 1, node.body
-        yield 1, node.orelse
-        yield 1, ast.IfExp(node.test, node.orelse, node.body)
+        yield from ((1, part) for part in (node.body, node.orelse))
     elif isinstance(node, ast.Call):
         yield from _of_call(node)
     elif isinstance(node, ast.Subscript):
@@ -153,9 +126,8 @@ def _of_expression(node, owner, field, names):
         yield from _of_name(node, owner, field, names)
     elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
         yield 1, ast.Tuple([*reversed(node.elts)], node.ctx)
-    if isinstance(owner, ast.If | ast.While) and field == "test" and not isinstance(owner, ast.While):
-        yield 1, ast.Constant(True)
-        yield 1, ast.Constant(False)
+    if isinstance(owner, ast.If) and field == "test":
+        yield from ((1, ast.Constant(truth)) for truth in (True, False))
 
 
 def _of_operation(node):
@@ -189,8 +161,8 @@ def _transposed(node):
 
 def _of_call(node):
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    for twin in TWINS.get(name, ()):
-        method = isinstance(node.func, ast.Attribute)
+    method = isinstance(node.func, ast.Attribute)
+    for twin in (twin for group in TWINS if name in group for twin in group if twin != name):
         other = ast.Attribute(node.func.value, twin, ast.Load()) if method else ast.Name(twin, ast.Load())
         yield 0.5, ast.Call(other, node.args, node.keywords)
     if name == "range":
@@ -229,7 +201,6 @@ def _of_range(node):
         yield 0.7, make(_moved_by(start, sign), stop), None, None, 1
     if ast.unparse(start) != "0":
         yield 0.7, make(ast.Constant(0), stop), None, None, 0
-    yield 1.5, ast.Call(ast.Name("reversed", ast.Load()), [node], [])
 
 
 def _of_subscript(node, names):
@@ -311,16 +282,6 @@ def _of_name(node, owner, field, names):
                     yield 3, ast.BinOp(node, sign, ast.Name(name, ast.Load()))
 
 
-def _defaults(function):
-    """Default arguments, which a call may leave out."""
-    arguments = function.args
-    for owner, field, defaults in ((arguments, "defaults", arguments.defaults), (arguments, "kw_defaults", [])):
-        for index, node in enumerate(defaults):
-            if isinstance(node, ast.Constant):
-                for rank, new, *more in _of_constant(node, owner, field):
-                    yield _edit(rank + 0.5, node, new, owner, field, index, *more)
-
-
 # ----------------------------------------------------------------------------------------------------- statements
 
 
@@ -333,7 +294,7 @@ def _blocks(function):
                 yield block, field, node
 
 
-def _of_block(block, field, owner, names):
+def _of_block(block, field, owner):
     for k, line in enumerate(block):
         if is_tick(line) or isinstance(line, ast.FunctionDef | ast.Import | ast.ImportFrom) or _is_docstring(line):
             continue
@@ -352,12 +313,6 @@ def _of_block(block, field, owner, names):
             yield Edit(0.6, line.lineno, f"if {short(ast.unparse(line.test))}:", "", ((owner, field, k, moved),))
         elif isinstance(line, ast.Break):
             yield Edit(1, line.lineno, "break", "continue", ((owner, field, k, [_located(ast.Continue(), line)]),))
-        if isinstance(line, ast.For | ast.While):
-            yield from _of_loop(line, owner, field, k, block)
-        following = block[k + 1] if k + 1 < len(block) else None
-        if _simple(line) and _simple(following):
-            changes = ((owner, field, k, [following]), (owner, field, k + 1, [line]))
-            yield _moved(line, changes, f"behind `{_quoted(following)}`")
 
 
 def _of_augmented(line, owner, field, k):
@@ -378,37 +333,6 @@ def _of_assignment(line, owner, field, k):
         every = ast.Subscript(ast.Name(line.targets[0].id, ast.Load()), ast.Constant(...), ast.Store())
         new = _located(ast.Assign([every], line.value), line)
         yield Edit(0.8, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
-
-
-def _of_loop(line, owner, field, k, block):
-    """Its last line behind it, the line behind it into it, the line in front of it into it."""
-    inside = [each for each in line.body if not is_tick(each)]
-    last = inside[-1]
-    if len(inside) > 1 and (_simple(last) or isinstance(last, ast.Return)):
-        changes = ((line, "body", len(line.body) - 1, []), (owner, field, k, [line, last]))
-        yield _moved(last, changes, "behind the loop, not in it")
-    behind = block[k + 1] if k + 1 < len(block) else None
-    if _simple(behind):
-        changes = ((line, "body", len(line.body) - 1, [line.body[-1], behind]), (owner, field, k + 1, []))
-        yield _moved(behind, changes, "at the end of the loop, in each turn")
-    before = block[k - 1] if k else None
-    if _simple(before) and isinstance(before, ast.Assign) and isinstance(before.targets[0], ast.Name):
-        tick = line.body[0]
-        changes = ((line, "body", 0, [tick, before]), (owner, field, k - 1, []))
-        yield _moved(before, changes, "at the start of each turn of the loop")
-    if _simple(inside[0]) and isinstance(inside[0], ast.Assign) and len(inside) > 1:
-        at = line.body.index(inside[0])
-        changes = ((line, "body", at, []), (owner, field, k, [inside[0], line]))
-        yield _moved(inside[0], changes, "in front of the loop, once")
-
-
-def _moved(line, changes, where) -> Edit:
-    return Edit(0.8, line.lineno, _quoted(line), "", changes, said=f"with `{_quoted(line)}` {where}")
-
-
-def _simple(line) -> bool:
-    """A statement that can change places."""
-    return isinstance(line, ast.Assign | ast.AugAssign | ast.Expr) and not is_tick(line) and not _is_docstring(line)
 
 
 def _is_docstring(line) -> bool:

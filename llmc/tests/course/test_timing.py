@@ -185,9 +185,7 @@ def test_an_answer_without_temporary_arrays_need_only_keep_up(judge):
 
     said = judge(machine, machine.works(20), work, lean=1e6)
     assert said.endswith("That counts, because your temporary arrays take only 0.0 MB.")
-    with pytest.raises(
-        WrongAnswer, match=r"arrays take 5\.0 MB; with at most 1\.0 MB, keeping up .* enough\.\nLook"
-    ):
+    with pytest.raises(WrongAnswer, match=r"arrays take 5\.0 MB; with at most 1\.0 MB, keeping up .* enough\.\nLook"):
         judge(machine, machine.works(20), wasteful, lean=1e6)
     with pytest.raises(WrongAnswer, match="Look first at the loop"):
         judge(machine, machine.works(20), machine.works(100), lean=1e6)
