@@ -49,6 +49,7 @@ from llmc.course.kernel_checks.launches import Launch, difference
 from llmc.course.kernel_checks.search import KernelSearch
 from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
 from llmc.course.learner.refusal import Refusal
+from llmc.course.mutation.program import source_of
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
@@ -169,7 +170,9 @@ class kernel_check(check):
         at = next((k for k, a in enumerate(args) if a is array), None) if array is not None else None
         if array is not None and at is None:
             return None
-        return KernelSearch(self, code, kernel, launch, copy.deepcopy(args), at, right)
+        return KernelSearch(
+            self, at, args[at] if at is not None else None, right, code, kernel, launch, copy.deepcopy(args)
+        )
 
     def relaunched(self, arguments) -> list | None:
         """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""
@@ -195,7 +198,7 @@ class kernel_check(check):
     def _report_of_ours(self):
         """Of our solution in the last launch; None where nobody waits for what it shows."""
         code, kernel, (grid, block, arguments, outputs, shared_mem, options), _ = self._last
-        ours = KernelSearch(self, code, kernel, None).ours if self.explains else None
+        ours = source_of(self.exercise.name) if self.explains else None
         how = {"outputs": outputs, "shared_mem": shared_mem, "options": options}
         return ours and runs.emulate(ours, kernel, grid, block, copy.deepcopy(arguments), **how)
 

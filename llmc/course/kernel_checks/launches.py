@@ -7,12 +7,6 @@ from dataclasses import dataclass
 from llmc.cuda.emulator.compiling.source import parameter_names
 from llmc.cuda.emulator.compiling.text import mask
 
-BLOCK_SIZES = {"64", "96", "128", "256", "512", "1024"}  # not 32: that is a warp, and many kernels need it
-# a factor of the block's number, how far a loop steps, what a thread's number is compared with
-AS_A_BLOCK = re.compile(
-    r"blockIdx\.\w\s*\*\s*(\d+)\b|\b(\d+)\s*\*\s*blockIdx|\+=\s*(\d+)\s*[);]|threadIdx\.\w\s*[<>]=?\s*(\d+)\b"
-)
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -49,7 +43,8 @@ def difference(launches) -> str:
         by_block = [each for each in alike if each.block == last.block]
         if by_block:
             return f"Right with {_counts(each.grid for each in by_block)} blocks, wrong with {_counts([last.grid])}."
-        number = _literal_block(last)
+        blocks, text = [math.prod(each.block) for each in alike], mask(last.code)
+        number = next((n for n in blocks if n > 32 and "__shfl" not in text and re.search(rf"\b{n}\b", text)), None)
         assumed = f" There is a {number} in the kernel: blockDim says how many threads a block has." if number else ""
         threads = _counts(each.block for each in alike)
         return f"Right with blocks of {threads} threads, wrong with {_counts([last.block])}.{assumed}"
@@ -71,15 +66,6 @@ def _larger(same, last) -> str:
         if len(grown) == 1
         else ""
     )
-
-
-def _literal_block(launch) -> str:
-    """A number that is used as a block size and differs from this block's, or ""."""
-    threads, text = math.prod(launch.block), mask(launch.code)
-    if f"__launch_bounds__({threads}" in text or "__shfl" in text:  # then a 64 may well be two warps
-        return ""
-    found = (number for groups in AS_A_BLOCK.findall(text) for number in groups)
-    return next((number for number in found if number in BLOCK_SIZES and int(number) != threads), "")
 
 
 def _short(size) -> str:

@@ -167,8 +167,8 @@ IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
         ),
         ([launch(inputs=1), launch(inputs=2)], "A launch of the same sizes was right before, with other numbers."),
         (
-            [launch(block=256, code="int i = 512 * blockIdx.x;"), launch(block=96, code="int i = 512 * blockIdx.x;")],
-            "Right with blocks of 256 threads, wrong with 96. There is a 512 in the kernel: "
+            [launch(block=256, code="int i = 256 * blockIdx.x;"), launch(block=96, code="int i = 256 * blockIdx.x;")],
+            "Right with blocks of 256 threads, wrong with 96. There is a 256 in the kernel: "
             "blockDim says how many threads a block has.",
         ),
         ([launch(4, code=IN_GRIDS), launch(2, code=IN_GRIDS)], "Right with 4 blocks, wrong with 2."),
