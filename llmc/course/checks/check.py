@@ -23,18 +23,15 @@ import numpy as np
 
 from llmc.course.checks import exceptions, hidden_state
 from llmc.course.checks.calls import Call
-from llmc.course.checks.comparison import compare
+from llmc.course.checks.comparison import compare, exchanged
 from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, describe, describe_result, listed
+from llmc.course.checks.exceptions import by_compiler
 from llmc.course.checks.exercise import exercise_named, labelled, named_arguments
-from llmc.course.checks.guards.containers import Containers
+from llmc.course.checks.guards.arguments import Containers, Protected
 from llmc.course.checks.guards.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.guards.inputs import awkward, guarded, read_only
 from llmc.course.checks.guards.isolation import without_llmc
-from llmc.course.checks.guards.races import has_prange, no_race_in
-from llmc.course.checks.guards.read_only import Protected
-from llmc.course.checks.guards.threads import LeftRunning
-from llmc.course.checks.numba_errors import by_compiler
-from llmc.course.checks.shape_dtype import exchanged
+from llmc.course.checks.guards.threads import LeftRunning, has_prange, no_race_in
 from llmc.course.learner import journal
 from llmc.course.mutation.program import solution_of
 from llmc.course.own_names import learners_names, names_of

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.course.checks.calls import alike
+from llmc.course.checks.calls import alike, outputs_of
 from llmc.course.mutation.program import program_of, solution_of
 from llmc.course.own_names import learners_names
 
@@ -76,11 +76,8 @@ def _after_large(call, solution) -> str:
     again = _outputs(call, call.function, *copy.deepcopy((call.arguments, call.options)))
     right = _outputs(call, solution.function(), *copy.deepcopy((call.arguments, call.options)))
     for label in first.keys() & again.keys() & right.keys():
-        if (
-            _far(first[label], again[label])
-            and _far(again[label], right[label])
-            and not _far(first[label], right[label])
-        ):
+        wrong = _far(again[label], right[label]) and not _far(first[label], right[label])
+        if wrong and _far(first[label], again[label]):
             once = "your function gives something else for the same arguments after a call with very large numbers"
             return f"{once}: it keeps something from one call to the next{_where(program_of(call.function))}"
     return ""
@@ -88,8 +85,6 @@ def _after_large(call, solution) -> str:
 
 def _outputs(call, function, arguments, options) -> dict:
     """Copies of what it returns and writes; inputs are locked as in the check, or Numba would compile once more."""
-    from llmc.course.checks.calls import outputs_of
-
     locked = [a for a, lock in zip(arguments, call.locked) if lock and isinstance(a, np.ndarray)]
     for array in locked:
         array.flags.writeable = False
@@ -101,17 +96,25 @@ def _outputs(call, function, arguments, options) -> dict:
 
 
 def _may_keep(program) -> bool:
-    """Has it a place for results, in a global, a default argument, or an attribute?"""
+    """Has it a place for results: a global, a default argument, or an attribute?"""
     nodes = [node for function in program.own for node in ast.walk(function)]
-    defaults = [
-        each for node in nodes if isinstance(node, ast.arguments) for each in (*node.defaults, *node.kw_defaults)
-    ]
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    places = any(isinstance(each, ast.Dict | ast.List | ast.Set | ast.Call) for each in defaults)
-    writes = any(isinstance(node, ast.Global) for node in nodes) or any(
-        isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == program.name for node in nodes
-    )
-    return places or writes or any(type(program.names.get(name)) in KEEPS for name in names)
+    attributes = [node.value for node in nodes if isinstance(node, ast.Attribute)]
+    writes = any(isinstance(node, ast.Global) for node in nodes)
+    writes = writes or any(getattr(owner, "id", "") == program.name for owner in attributes)
+    kept = [node for node in nodes if isinstance(node, ast.Name) and type(program.names.get(node.id)) in KEEPS]
+    return writes or bool(kept or _changeable_defaults(program))
+
+
+def _changeable_defaults(program) -> list[str]:
+    """The arguments whose default is made once, and can be changed."""
+    named = []
+    for arguments in (function.args for function in program.own if isinstance(function, ast.FunctionDef)):
+        pairs = [
+            *zip(arguments.args[::-1], arguments.defaults[::-1]),
+            *zip(arguments.kwonlyargs, arguments.kw_defaults),
+        ]
+        named += [each.arg for each, value in pairs if isinstance(value, ast.Dict | ast.List | ast.Set | ast.Call)]
+    return named
 
 
 def _fresh(program):
@@ -127,16 +130,9 @@ def _fresh(program):
 
 def _where(program) -> str:
     """ ", in its default argument `memory`": where that is the only place; else ""."""
-    if program is None:
-        return ""
-    named = []
-    for function in program.own:
-        arguments = getattr(function, "args", None)
-        for each, default in zip([*arguments.args][::-1], arguments.defaults[::-1]) if arguments else ():
-            named += [each.arg] * isinstance(default, ast.Dict | ast.List | ast.Set | ast.Call)
-    return (
-        f", in its default argument `{named[0]}`, which Python makes once, not in every call" if len(named) == 1 else ""
-    )
+    named = _changeable_defaults(program) if program else []
+    once = "which Python makes once, not in every call"
+    return f", in its default argument `{named[0]}`, {once}" if len(named) == 1 else ""
 
 
 def _other_numbers(array):

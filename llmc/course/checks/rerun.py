@@ -7,6 +7,7 @@ import inspect
 import io
 import warnings
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from llmc.course import uncleared
 from llmc.course.checks import check as check_cell
 from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.learner import journal
-from llmc.course.mutation.memory_limit import little_memory
 
 MORE = 3  # calls than the failing check has made
 SEEDS = (5, 6, 7)  # of the numbers that an edit must be right for
@@ -108,3 +108,36 @@ def quietly():
                 yield
     finally:
         journal.recording(was)
+
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+MORE = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
+
+
+@contextmanager
+def little_memory():
+    """Inside the block, an array that takes this process far beyond what it has now is a MemoryError (on Linux)."""
+    used = _used()
+    if used is None:
+        yield
+        return
+    was, hard = resource.getrlimit(resource.RLIMIT_AS)
+    lower = used + MORE if was == resource.RLIM_INFINITY else min(used + MORE, was)
+    resource.setrlimit(resource.RLIMIT_AS, (lower, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (was, hard))
+
+
+def _used() -> int | None:
+    """Bytes of addresses that this process has; None where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return pages * resource.getpagesize() if resource else None
+    except (OSError, ValueError, IndexError):
+        return None

@@ -7,8 +7,7 @@ As in Python, edits of our kernel are mistakes that a learner may make, and edit
 import re
 from collections import defaultdict
 
-from llmc.course.mutation.c_pieces import STATEMENT, matching, pieces, split
-from llmc.course.mutation.c_tokens import Tokens
+from llmc.course.mutation.c_source import STATEMENT, Tokens, pieces
 from llmc.course.mutation.edit import Edit, short
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
@@ -113,11 +112,7 @@ def _in_piece(each, piece, names):
 
 def _of_operator(each, k):
     sign = each.all[k].text
-    left, right = each.before(k - 1), each.after(k + 1)
-    if sign in ("+", "-"):
-        left, right = each.term(k - 1, False), each.term(k + 1, True)
-    elif sign in ("&&", "||"):
-        left, right = each.condition(k - 1, False), each.condition(k + 1, True)
+    left, right = each.operand(k, -1), each.operand(k, 1)
     first, last = each.all[left].start, each.all[right].end
     one, other = each.piece(left, k - 1), each.piece(k + 1, right)
     for new in _others(OPERATORS, sign):
@@ -179,7 +174,7 @@ def _of_name(each, k, names):
         yield from ((1, *span, new) for new in "xyzw" if token.text in "xyzw" and new != token.text)
         return
     if called:
-        closing = each.closing(k + 1)
+        closing = each.bracket(k + 1, 1)
         inside = each.piece(k + 2, closing - 1) if closing > k + 2 else ""
         if inside and "," not in inside:
             yield 0.7, token.start, each.all[closing].end, f"({inside})"
@@ -227,24 +222,12 @@ def _names(text) -> list[tuple]:
 
 
 def _scope_end(text, start) -> int:
-    """Where the block ends that this place is in; of a head in brackets, where the body behind it ends."""
-    depth, position = 0, start
-    while position < len(text):
-        mark = text[position]
-        if mark in "([{":
-            depth += 1
-        elif mark in ")]}":
-            depth -= 1
-            if depth < 0 and mark == ")":  # of a head
-                body = re.compile(r"\s*([{;]|[^{;\s])").match(text, position + 1)
-                if body is None or body[1] == ";":
-                    return position
-                if body[1] == "{":
-                    return matching(text, body.start(1))
-                return split(text, body.start(1), len(text), ";")[0][1]
-            if depth < 0:
-                return position
-        position += 1
+    """Where the braces close that this place is in; from the head of a function, where its body ends."""
+    depth, opened = 0, text[start:].lstrip()[:1] in (",", ")")  # a parameter
+    for at in range(start, len(text)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth < 0 or depth == 0 and opened and text[at] == "}":
+            return at
     return len(text)
 
 

@@ -13,8 +13,8 @@ import ctypes
 import re
 from collections import defaultdict
 
-from llmc.course.mutation.c_pieces import STATEMENT
-from llmc.course.mutation.c_pieces import pieces as pieces_of
+from llmc.course.mutation.c_source import STATEMENT
+from llmc.course.mutation.c_source import pieces as pieces_of
 from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.compiling.compiler import faulty_lines
 from llmc.cuda.emulator.compiling.text import mask

@@ -169,11 +169,11 @@ class PythonSearch(Search):
         """Is the failing call right now: the output that was wrong, or all of them where it stopped?"""
         made = self.run(program, self.case)
         right = {self.label: self.right} if self.label else self._right
-        return all(label in made and alike(made[label], array) for label, array in right.items())
+        return bool(right) and all(label in made and alike(made[label], array) for label, array in right.items())
 
     @cached_property
     def _right(self) -> dict:
-        return self.case.run(self.solution.function())
+        return self.run(self.solution, self.case)
 
     def right_when_new(self) -> str:
         """A sentence if the call is right in a fresh copy of the learner's function; else ""."""

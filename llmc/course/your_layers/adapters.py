@@ -9,7 +9,7 @@ from inspect import Parameter, signature
 import numpy as np
 
 from llmc.backends import reference
-from llmc.course.checks.guards.read_only import refuses_read_only
+from llmc.course.checks.guards.arguments import refuses_read_only
 from llmc.errors import UserError
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from llmc.course import WrongAnswer, check
 from llmc.course.checks.exercise import EXERCISES, Exercise
+from llmc.course.checks.rerun import little_memory
 from llmc.course.kernel_checks.check import kernel_check
 from llmc.course.mutation import c_edits, named, program, search
-from llmc.course.mutation.memory_limit import little_memory
 from llmc.course.mutation.program import TooLong, edited, plain, program_in
 from llmc.course.mutation.python_edits import edits
 from llmc.course.mutation.schemata import Schemata, with_edit
@@ -52,8 +52,8 @@ def scale(monkeypatch):
     monkeypatch.setattr(search, "solution_source", lambda name: (SCALE, names))
     reference = lambda x, w, eps=1e-3: (x - x.mean(axis=-1, keepdims=True)) * w + eps  # noqa: E731
     cases = lambda c: ((c.random(4, C), c.random(C)) for C in (5, 7, 5))  # noqa: E731
-    yield Exercise("scale", "99", reference, returns="out", cases=cases, look="2 · Scale", mistakes=TABLE)
-    del EXERCISES["scale"]
+    monkeypatch.setitem(EXERCISES, "scale", None)  # which is put back afterwards
+    return Exercise("scale", "99", reference, returns="out", cases=cases, look="2 · Scale", mistakes=TABLE)
 
 
 def refused(text) -> str:

@@ -1,6 +1,7 @@
-"""Where the statements and expressions of CUDA C are: pieces of its text, each of which another may replace.
+"""CUDA C as text: where its statements and expressions are, their tokens, and how far an operator's operands reach.
 
-This is no parser: it follows braces, brackets and semicolons, and leaves out what it does not understand.
+Pieces are what an edit replaces. This is no parser: it follows braces, brackets and semicolons, and leaves out what it
+does not understand. Positions of tokens are those in their piece.
 """
 
 import re
@@ -145,3 +146,83 @@ def _expression(text, start, end) -> Piece:
     """Without the spaces around it."""
     start = _skip(text, start)
     return Piece(start, start + len(text[start:end].rstrip()), EXPRESSION)
+
+
+TOKEN = re.compile(
+    r"(?P<coordinate>\b(?:threadIdx|blockIdx|blockDim|gridDim)\.[xyz]\b)"
+    r"|(?P<number>(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)[fFuUlL]*)"
+    r"|(?P<name>[A-Za-z_]\w*)"
+    r"|(?P<sign><<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|[^\s\w])"
+)
+PRECEDENCE = {  # the higher, the closer its operands
+    sign: number
+    for number, signs in enumerate(("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"))
+    for sign in signs.split()
+}
+ENDS = {",", ";", "?", ":", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "return", "case"}
+PAIRS = {")": "(", "]": "[", "}": "{"}
+CAST = re.compile(r"\(\s*(?:const\s+)?(?:float|double|int|unsigned|size_t|long|char|bool)[\w\s]*\**\s*\)")
+TYPE = re.compile(r"(?:const|float[24]?|double|int[24]?|unsigned|size_t|char|bool|\w*_cast)$")
+
+
+class Token(NamedTuple):
+    """text, of this kind ("coordinate", "number", "name" or "sign"), at start:end."""
+
+    text: str
+    kind: str
+    start: int
+    end: int
+
+
+def tokens(text) -> list[Token]:
+    """In order."""
+    return [Token(found[0], found.lastgroup, *found.span()) for found in TOKEN.finditer(text)]
+
+
+class Tokens:
+    """The tokens of a text, with operands."""
+
+    def __init__(self, text):
+        self.text, self.all = text, tokens(text)
+
+    def is_binary(self, k) -> bool:
+        """Is the k-th token an operator with an operand on either side?"""
+        if self.all[k].text not in PRECEDENCE or k == 0 or k + 1 == len(self.all):
+            return False
+        before, behind = self.all[k - 1], self.all[k + 1].text
+        if self.all[k].text in ("*", "&", ">", "<") and (behind in (")", ">", "*", ",") or TYPE.match(before.text)):
+            return False  # of a type: `(const float4*)x`
+        operand = before.kind != "sign" or before.text in (")", "]") and not self._is_cast(k - 1)
+        return operand and before.text not in ENDS
+
+    def _is_cast(self, closing) -> bool:
+        first = self.bracket(closing, -1)
+        return bool(CAST.fullmatch(self.piece(first, closing)))
+
+    def bracket(self, k, step) -> int:
+        """Where the bracket closes that opens at token k (step 1), or opens that closes there (step -1)."""
+        depth, at = 0, k
+        while 0 <= at < len(self.all):
+            depth += (self.all[at].text in PAIRS.values()) - (self.all[at].text in PAIRS)
+            if depth == 0:
+                return at
+            at += step
+        return max(0, at - 1)
+
+    def operand(self, k, step) -> int:
+        """The last token of what the binary operator k joins behind it (step 1), or the first in front of it (-1)."""
+        mine, at = PRECEDENCE[self.all[k].text], k + step
+        while 0 <= at < len(self.all):
+            text = self.all[at].text
+            if text in (PAIRS.values() if step > 0 else PAIRS):
+                at = self.bracket(at, step)
+            elif text in ENDS or text in PAIRS or text in PAIRS.values():
+                break
+            elif self.is_binary(at) and PRECEDENCE[text] < mine + (step > 0):
+                break
+            at += step
+        return at - step
+
+    def piece(self, first, last) -> str:
+        """The text of these tokens, both included."""
+        return self.text[self.all[first].start : self.all[last].end]

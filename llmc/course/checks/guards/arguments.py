@@ -1,16 +1,19 @@
-"""Inputs that the learner's code must not change, whatever it is written in.
+"""Arguments that the learner's code must not change, whatever it is written in.
 
 Inputs are read-only arrays, so that a write stops at its line. Some code cannot take such arrays, although it only
 reads them: a Numba kernel with explicit signatures, say, or C that asks for a writable buffer. It gets writable copies
 instead, which are compared with the originals after the call.
+
+A list has no such lock: `grads[k] = grads[k] / scale` gives the caller's list another array, and whoever looks into the
+list afterwards takes the result for the input.
 """
 
 import numpy as np
 
 from llmc.course.checks.diagnosis import WrongAnswer, describe
-from llmc.course.checks.numba_errors import by_compiler, writes_to_input
+from llmc.course.checks.exceptions import by_compiler, writes_to_input
 
-STAY = "Inputs must stay as they are: compute into a new array."
+STAY = "Inputs must stay as they are: compute into something new."
 REFUSES = ("No matching definition", "not writable", "must have flags", "buffer source array is read-only")
 
 
@@ -69,3 +72,54 @@ def refuses_read_only(error) -> bool:
     if by_compiler(error):
         return not writes_to_input(error)
     return any(words in str(error) for words in REFUSES)
+
+
+class Containers:
+    """Lists, tuples and dicts among the arguments of one call. buffers: arrays that the call may write to."""
+
+    def __init__(self, named, buffers):
+        """named: [(what the function calls it, the argument)]."""
+        self.buffers = {id(buffer) for buffer in buffers}
+        found = [entry for name, value in named for entry in _containers(value, name or "the argument")]
+        self.held = [(where, value, dict(_items(value)), self._copies(value)) for where, value in found]
+
+    def _copies(self, value) -> dict:
+        """{key: a copy} of each array in it that the call must not write to."""
+        return {k: a.copy() for k, a in _items(value) if isinstance(a, np.ndarray) and id(a) not in self.buffers}
+
+    def inspect(self):
+        """Raise WrongAnswer if the call has changed one of them."""
+        for where, value, before, copies in self.held:
+            after = dict(_items(value))
+            for key in before.keys() ^ after.keys():
+                did = "took something out of" if key in before else "put something into"
+                raise WrongAnswer(f"your code {did} `{where}`, which was given to it. {STAY}")
+            for key, new in after.items():
+                old, place = before[key], f"{where}[{key!r}]"
+                if id(old) in self.buffers and new is not old:
+                    do = f"write into the array that is there, with `{place}[...] = …`"
+                    raise WrongAnswer(f"your code put a new array into `{place}`, where the caller does not look: {do}")
+                if new is not old and not _alike(new, old):
+                    was = f"`{place}` was {describe(old)} before the call, and is {describe(new)} after it"
+                    raise WrongAnswer(f"your code changed `{where}`, which was given to it: {was}. {STAY}")
+                if key in copies and copies[key].tobytes() != old.tobytes():
+                    what = f"`{place}` {describe(old)}"
+                    raise WrongAnswer(f"An input was written to: your code changed {what}. {STAY}")
+
+
+def _containers(value, where):
+    """(where, container) of each list, tuple and dict in it, and of itself."""
+    if isinstance(value, list | tuple | dict):
+        yield where, value
+        for key, item in _items(value):
+            yield from _containers(item, f"{where}[{key!r}]")
+
+
+def _items(value):
+    """(key or place, item) of each item."""
+    return value.items() if isinstance(value, dict) else enumerate(value)
+
+
+def _alike(new, old) -> bool:
+    """Is it the same after all, as a number that was put in the place of an equal one is?"""
+    return not isinstance(old, np.ndarray | list | dict) and type(new) is type(old) and new == old
