@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 
 from llmc.course.mutation.c_source import STATEMENT, Tokens, pieces
-from llmc.course.mutation.edit import Edit, short
+from llmc.course.mutation.edit import Edit, others, short
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
 MOST = 500  # edits of one kernel
@@ -115,7 +115,7 @@ def _of_operator(each, k):
     left, right = each.operand(k, -1), each.operand(k, 1)
     first, last = each.all[left].start, each.all[right].end
     one, other = each.piece(left, k - 1), each.piece(k + 1, right)
-    for new in _others(OPERATORS, sign):
+    for new in others(OPERATORS, sign):
         turned = new in ">=<" and sign in ">=<" and new[0] != sign[0]
         yield 0.4 + 0.6 * turned, each.all[k].start, each.all[k].end, new
     if sign in DROPPED:
@@ -126,11 +126,6 @@ def _of_operator(each, k):
     if sign in ("<", "<=", ">", ">="):
         for more in ("+ 1", "- 1"):
             yield 0.9, last, last, f" {more}"
-
-
-def _others(groups, word):
-    """What stands in for this word."""
-    return (other for group in groups if word in group for other in group if other != word)
 
 
 def _coordinates(text):
@@ -168,7 +163,7 @@ def _numbers(text):
 def _of_name(each, k, names):
     token, called = each.all[k], k + 1 < len(each.all) and each.all[k + 1].text == "("
     span, member = (token.start, token.end), k and each.all[k - 1].text in (".", "->")
-    for new in _others(TWINS, token.text):
+    for new in others(TWINS, token.text):
         yield 0.6, *span, new
     if member:
         yield from ((1, *span, new) for new in "xyzw" if token.text in "xyzw" and new != token.text)

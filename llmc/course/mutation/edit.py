@@ -35,3 +35,8 @@ def short(text, most=SHOWN) -> str:
     """On one line, cut in the middle."""
     text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: most // 2].rstrip()} … {text[-most // 2 + 3 :].lstrip()}"
+
+
+def others(groups, one):
+    """What may stand in for one: all else that is in a group with it."""
+    return (other for group in groups if one in group for other in group if other != one)

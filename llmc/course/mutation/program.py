@@ -42,38 +42,30 @@ class Program:
 
     def function(self, turns=TURNS):
         """The function that the tree defines now; it raises TooLong after so many turns of its loops."""
-        left = turns
+        return self._made(iter(range(turns)).__next__)
 
-        def tick():
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise TooLong
+    def turns(self, run) -> int:
+        """How many turns of its loops run(function) takes."""
+        left = iter(range(TURNS))
+        run(self._made(left.__next__))
+        return TURNS - left.__length_hint__()
 
+    def _made(self, tick):
         def short_range(*arguments):
             made = range(*arguments)
             if len(made) > TURNS:
                 raise TooLong
             return made
 
-        names = {"range": short_range, **self.names, TICK: tick}
+        def counted():
+            try:
+                tick()
+            except StopIteration:
+                raise TooLong from None
+
+        names = {"range": short_range, **self.names, TICK: counted}
         exec(compile(self.tree, f"<{self.name}, edited>", "exec"), names)
         return names[self.name]
-
-    def turns(self, run) -> int:
-        """How many turns of its loops run(function) takes."""
-        taken = 0
-
-        def tick():
-            nonlocal taken
-            taken += 1
-            if taken > TURNS:
-                raise TooLong
-
-        names = {**self.names, TICK: tick}
-        exec(compile(self.tree, f"<{self.name}, edited>", "exec"), names)
-        run(names[self.name])
-        return taken
 
     def constants(self) -> set:
         """The numbers that its own functions hold."""
@@ -215,9 +207,10 @@ def program_of(function) -> Program | None:
         if definition is None or each.__name__ in found:
             continue
         found[each.__name__] = definition
-        called = (each.__globals__.get(name) for name in each.__code__.co_names)
-        called = (getattr(other, "py_func", other) for other in called)
-        todo += [f for f in called if isinstance(f, FunctionType) and not is_foreign(f.__code__.co_filename)]
+        for other in map(each.__globals__.get, each.__code__.co_names):
+            other = getattr(other, "py_func", other)
+            if isinstance(other, FunctionType) and not is_foreign(other.__code__.co_filename):
+                todo.append(other)
     if function.__name__ not in found:
         return None
     tree = plain(ast.Module(list(found.values()), []))

@@ -8,9 +8,8 @@ Of our solution they are mistakes that a learner may make; of a learner's functi
 """
 
 import ast
-import copy
 
-from llmc.course.mutation.edit import SHOWN, Edit, short
+from llmc.course.mutation.edit import SHOWN, Edit, others, short
 from llmc.course.mutation.program import edited, is_tick
 
 MOST = 700  # edits of one program
@@ -106,12 +105,12 @@ def _of_expression(node, owner, field, names):
         yield 1, ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
         yield from ((0.5, part) for part in node.values)
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in (other for group in COMPARED if type(node.ops[0]) in group for other in group):
-            if other is not type(node.ops[0]):
-                near = {other, type(node.ops[0])} in ({ast.Lt, ast.LtE}, {ast.Gt, ast.GtE})
-                yield 1.5 - near, ast.Compare(node.left, [other()], node.comparators)
-        if isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq):
-            yield from _one_more(node.comparators[0], lambda new: ast.Compare(node.left, node.ops, [new]))
+        (op,) = map(type, node.ops)
+        for other in others(COMPARED, op):
+            near = {other, op} in ({ast.Lt, ast.LtE}, {ast.Gt, ast.GtE})
+            yield 1.5 - near, ast.Compare(node.left, [other()], node.comparators)
+        for sign in (1, -1) if op in (*COMPARED[0], ast.Eq) else ():
+            yield 1, ast.Compare(node.left, node.ops, [_moved_by(node.comparators[0], sign)]), None, None, 1
     elif isinstance(node, ast.IfExp):
         yield from ((1, part) for part in (node.body, node.orelse))
     elif isinstance(node, ast.Call):
@@ -126,8 +125,6 @@ def _of_expression(node, owner, field, names):
         yield from _of_name(node, owner, field, names)
     elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
         yield 1, ast.Tuple([*reversed(node.elts)], node.ctx)
-    if isinstance(owner, ast.If) and field == "test":
-        yield from ((1, ast.Constant(truth)) for truth in (True, False))
 
 
 def _of_operation(node):
@@ -162,7 +159,7 @@ def _transposed(node):
 def _of_call(node):
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     method = isinstance(node.func, ast.Attribute)
-    for twin in (twin for group in TWINS if name in group for twin in group if twin != name):
+    for twin in others(TWINS, name):
         other = ast.Attribute(node.func.value, twin, ast.Load()) if method else ast.Name(twin, ast.Load())
         yield 0.5, ast.Call(other, node.args, node.keywords)
     if name == "range":
@@ -240,12 +237,6 @@ def _moved_by(node, one):
     return ast.BinOp(node, ast.Add() if one > 0 else ast.Sub(), ast.Constant(1))
 
 
-def _one_more(node, make):
-    """A bound that is 1 more, or less."""
-    for sign in (1, -1):
-        yield 1, make(_moved_by(node, sign)), None, None, 1
-
-
 def _of_constant(node, owner, field):
     value = node.value
     if isinstance(value, bool):
@@ -265,21 +256,12 @@ def _of_constant(node, owner, field):
 
 
 def _of_name(node, owner, field, names):
-    if (
-        isinstance(owner, ast.Call)
-        and field == "func"
-        or isinstance(owner, ast.Attribute)
-        and node.id in ("np", "math")
-    ):
+    if field == "func" or isinstance(owner, ast.Attribute) and node.id in ("np", "math"):
         return
-    for name in names:
-        if name != node.id:
-            yield 2, ast.Name(name, ast.Load())
-    if isinstance(owner, ast.Assign | ast.AugAssign | ast.Return) or isinstance(owner, ast.BinOp):
-        for sign in (ast.Mult(), ast.Div()):
-            for name in names:
-                if name != node.id:
-                    yield 3, ast.BinOp(node, sign, ast.Name(name, ast.Load()))
+    for other in (ast.Name(name, ast.Load()) for name in names if name != node.id):
+        yield 2, other
+        if isinstance(owner, ast.Assign | ast.AugAssign | ast.Return | ast.BinOp):
+            yield from ((3, ast.BinOp(node, sign, other)) for sign in (ast.Mult(), ast.Div()))
 
 
 # ----------------------------------------------------------------------------------------------------- statements
@@ -312,37 +294,32 @@ def _of_block(block, field, owner):
             moved = [*line.body]
             yield Edit(0.6, line.lineno, f"if {short(ast.unparse(line.test))}:", "", ((owner, field, k, moved),))
         elif isinstance(line, ast.Break):
-            yield Edit(1, line.lineno, "break", "continue", ((owner, field, k, [_located(ast.Continue(), line)]),))
+            yield _exchanged(1, line, ast.Continue(), owner, field, k)
 
 
 def _of_augmented(line, owner, field, k):
-    plain = _located(ast.Assign([_stored(line.target)], line.value), line)
-    yield Edit(0, line.lineno, _quoted(line), _quoted(plain), ((owner, field, k, [plain]),))
-    for other in OPERATORS.get(type(line.op), ()):
-        new = _located(ast.AugAssign(line.target, other(), line.value), line)
-        yield Edit(0.5, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
+    made = [(0, ast.Assign([line.target], line.value))]
+    made += [(0.5, ast.AugAssign(line.target, op(), line.value)) for op in OPERATORS.get(type(line.op), ())]
+    yield from (_exchanged(rank, line, new, owner, field, k) for rank, new in made)
+
+
+def _exchanged(rank, line, new, owner, field, k):
+    """One statement for another."""
+    new = _located(new, line)
+    return Edit(rank, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
 
 
 def _of_assignment(line, owner, field, k):
-    for op in (ast.Add(), ast.Sub(), ast.Mult()):
-        new = _located(ast.AugAssign(line.targets[0], op, line.value), line)
-        yield Edit(
-            0.5 + isinstance(op, ast.Mult), line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),)
-        )
-    if isinstance(line.targets[0], ast.Name):
-        every = ast.Subscript(ast.Name(line.targets[0].id, ast.Load()), ast.Constant(...), ast.Store())
-        new = _located(ast.Assign([every], line.value), line)
-        yield Edit(0.8, line.lineno, _quoted(line), _quoted(new), ((owner, field, k, [new]),))
+    target = line.targets[0]
+    made = [(0.5 + (op is ast.Mult), ast.AugAssign(target, op(), line.value)) for op in (ast.Add, ast.Sub, ast.Mult)]
+    if isinstance(target, ast.Name):
+        every = ast.Subscript(ast.Name(target.id, ast.Load()), ast.Constant(...), ast.Store())
+        made.append((0.8, ast.Assign([every], line.value)))
+    yield from (_exchanged(rank, line, new, owner, field, k) for rank, new in made)
 
 
 def _is_docstring(line) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
-
-
-def _stored(target):
-    new = copy.copy(target)
-    new.ctx = ast.Store()
-    return new
 
 
 def _located(new, line):
