@@ -16,6 +16,7 @@ TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to t
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
 LIKE = 1e-4  # two arrays are "the same" when they differ by less than this share of the largest entry
 ROWS = 4  # wrong entries that are listed
+MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
 
 
 @dataclass
@@ -191,10 +192,6 @@ def _digits_apart(pairs) -> int:
     return 17
 
 
-MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
-NEAR = 1e-4  # of the largest entry
-
-
 def wrong_kind(name, got, expected) -> str:
     """A sentence about type, shape or dtype; "" if they are right."""
     if got is None:
@@ -217,9 +214,9 @@ def exchanged(found, expected) -> bool:
     pairs = [(found[name], np.asarray(right)) for name, right in expected.items()]
     if not all(isinstance(got, np.ndarray | np.generic | float | int) for got, _ in pairs):
         return False
-    there = all(any(_alike(got, right) for _, right in pairs) for got, _ in pairs)
-    all_of_them = all(any(_alike(got, right) for got, _ in pairs) for _, right in pairs)
-    return there and all_of_them and not all(_alike(got, right) for got, right in pairs)
+    alike = [[_alike(got, right) for _, right in pairs] for got, _ in pairs]
+    in_place = all(row[k] for k, row in enumerate(alike))
+    return all(map(any, alike)) and all(map(any, zip(*alike))) and not in_place
 
 
 def _about_shape(got, expected) -> str:
@@ -232,10 +229,9 @@ def _about_shape(got, expected) -> str:
     if got.size == expected.size:
         return _as_many(got, expected)
     lead = got.ndim - expected.ndim
-    if lead > 0 and got.shape[lead:] == expected.shape:
-        return _not_reduced(got, expected, tuple(range(lead)))
-    if lead > 0 and got.shape[: expected.ndim] == expected.shape:
-        return _not_reduced(got, expected, tuple(range(expected.ndim, got.ndim)))
+    for axes in (tuple(range(lead)), tuple(range(expected.ndim, got.ndim))) if lead > 0 else ():
+        if tuple(n for k, n in enumerate(got.shape) if k not in axes) == expected.shape:
+            return _not_reduced(got, expected, axes)
     for axis in range(expected.ndim):
         if got.shape == (*expected.shape[:axis], *expected.shape[axis + 1 :]):
             reduced = [(f"the {word} over it", getattr(expected, word)(axis)) for word in ("sum", "mean", "max")]
@@ -275,6 +271,5 @@ def _alike(one, other) -> bool:
     if np.shape(one) != np.shape(other) or {np.asarray(a).dtype.kind for a in (one, other)} - {*"fiub"}:
         return False
     one, other = (np.asarray(array, np.float64) for array in (one, other))
-    finite = np.isfinite(one) & np.isfinite(other)
-    largest = np.abs(other[finite]).max(initial=0.0)
-    return bool(largest and np.allclose(one, other, rtol=0, atol=NEAR * largest, equal_nan=True))
+    largest = np.abs(other[np.isfinite(one) & np.isfinite(other)]).max(initial=0.0)
+    return bool(largest and np.allclose(one, other, rtol=0, atol=LIKE * largest, equal_nan=True))

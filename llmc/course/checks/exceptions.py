@@ -3,12 +3,9 @@
 An exception comes from the learner's own function, from the check cell, or from a comparison that found a wrong value.
 """
 
-import ast
 import linecache
 import re
 import sys
-import textwrap
-import traceback as tb
 from pathlib import Path
 from traceback import walk_tb
 
@@ -50,7 +47,7 @@ def diagnosis_of(check, cell, error, traceback) -> Diagnosis:
 
 def own_frames(traceback, cell):
     """[(frame, line number)] of the learner's functions that were running, the innermost last."""
-    frames = [(frame, line) for frame, line in tb.walk_tb(traceback) if frame is not cell]
+    frames = [(frame, line) for frame, line in walk_tb(traceback) if frame is not cell]
     return [(frame, line) for frame, line in frames if not is_foreign(frame.f_code.co_filename)]
 
 
@@ -97,25 +94,11 @@ def _usual_cause(error, code, frame) -> list[str]:
 def _one_number(code) -> list[str]:
     """A sentence if one thing in the line wants one number and may have got an array; [] where it may be several."""
     found = [advice for pattern, advice in WHOLE_ARRAYS.items() if re.search(pattern, code)]
-    chained = _chained(code)
+    chained = re.search(r"([\w.\[\]]+)\s*(<=?|>=?)\s*([\w.\[\]]+)\s*(<=?|>=?)\s*([\w.\[\]]+)", code)  # a < x < b
     if chained:
-        return [f"`{chained[0]}` joins two comparisons by `and`, which wants one truth: `{chained[1]}`."]
-    return found[-1:] if len(found) == 1 else []
-
-
-def _chained(code):
-    """(`a < x < b`, `(a < x) & (x < b)`) of a line that holds such a comparison, or None."""
-    for text in (code, f"{code}\n    pass"):
-        try:
-            nodes = [node for node in ast.walk(ast.parse(textwrap.dedent(text))) if isinstance(node, ast.Compare)]
-        except SyntaxError:
-            continue
-        for node in nodes:
-            parts = [node.left, *node.comparators]
-            each = [ast.unparse(ast.Compare(a, [op], [b])) for a, op, b in zip(parts, node.ops, parts[1:])]
-            if len(each) > 1:
-                return ast.unparse(node), " & ".join(f"({part})" for part in each)
-    return None
+        each = "({0} {1} {2}) & ({2} {3} {4})".format(*chained.groups())
+        return [f"`{chained[0]}` joins two comparisons by `and`, which wants one truth: `{each}`."]
+    return found if len(found) == 1 else []
 
 
 def _read_only(code, frame) -> str:
@@ -125,11 +108,10 @@ def _read_only(code, frame) -> str:
     array = frame.f_locals.get(target[1]) if target else None
     if not isinstance(array, np.ndarray) or target[1] in names:
         return STAY
-    given = [name for name in names if isinstance(frame.f_locals.get(name), np.ndarray)]
-    of = [name for name in given if np.may_share_memory(array, frame.f_locals[name])]
-    if of:
-        return f"{STAY} `{target[1]}` is no array of its own, but the memory of `{of[0]}`: `.copy()` makes a new one."
-    return f"`{target[1]}` is a view that cannot be written to: `.copy()`, or np.zeros, makes an array."
+    given = {name: frame.f_locals.get(name) for name in names}
+    of = [name for name, a in given.items() if isinstance(a, np.ndarray) and np.may_share_memory(array, a)]
+    stay = f"{STAY} `{target[1]}` is no array of its own, but the memory of `{of[0]}`" if of else ""
+    return f"{stay or f'`{target[1]}` is a view that cannot be written to'}: `.copy()` makes a new array."
 
 
 def _in_check_cell(check, error, frame, line) -> Diagnosis:

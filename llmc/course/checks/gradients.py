@@ -7,7 +7,7 @@ step is proportional to each element, because no single step suits both x = 1000
 import numpy as np
 
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.diagnosis import WrongAnswer, describe_result
 
 TOLERANCE = 1e-5  # relative to the largest entry; a right gradient lands near 1e-9
 MANY = 400  # elements; of larger arrays, a random subset is checked
@@ -25,7 +25,7 @@ def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, look="", known=Non
     x = np.array(x, np.float64)
     if np.shape(dx) != x.shape:
         raise WrongAnswer(f"{name} has shape {np.shape(dx)}; a gradient has the shape of its variable, {x.shape}.")
-    positions = _positions(x.size)
+    positions = np.sort(np.random.default_rng().choice(x.size, min(x.size, MANY), replace=False))  # flat
     numeric = _central_differences(f, x, dout, positions, h)  # (n,)
     analytic = np.asarray(dx, np.float64).reshape(-1)[positions]  # (n,)
     error = float(np.abs(analytic - numeric).max() / max(np.abs(numeric).max(), np.finfo(np.float64).tiny))
@@ -36,13 +36,6 @@ def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, look="", known=Non
             f"✓ {name} agrees with central differences: largest relative error {error:.1e}, {len(positions)} elements"
         )
     return error
-
-
-def _positions(size):
-    """Flat indices to check: all, or a random subset."""
-    if size <= MANY:
-        return np.arange(size)
-    return np.sort(np.random.default_rng().choice(size, MANY, replace=False))
 
 
 def _central_differences(f, x, dout, positions, h):
@@ -68,23 +61,17 @@ def _output(f, x):
     """f(x) as a float64 array of its own."""
     result = f(x.copy())
     if result is None or isinstance(result, tuple):
-        what = "nothing" if result is None else f"{len(result)} values"
-        raise WrongAnswer(
-            f"gradient_check needs a function that returns one array, but it returned {what}. "
-            "Wrap it: lambda x: layernorm_forward(x, w, b)[0]."
-        )
+        told = f"gradient_check needs a function that returns one array, but it returned {describe_result(result)}"
+        raise WrongAnswer(f"{told}. Wrap it: lambda x: layernorm_forward(x, w, b)[0].")
     return np.array(result, np.float64)
 
 
 def _weights(dout, output):
     """dout, checked against f's output."""
-    if dout is None:
-        return 1.0
-    if np.shape(dout) != output.shape:
-        raise WrongAnswer(
-            f"dout has shape {np.shape(dout)}, but the function returns shape {output.shape}; they must be the same."
-        )
-    return np.asarray(dout, np.float64)
+    if dout is not None and np.shape(dout) != output.shape:
+        both = f"dout has shape {np.shape(dout)}, but the function returns shape {output.shape}"
+        raise WrongAnswer(f"{both}; they must be the same.")
+    return 1.0 if dout is None else np.asarray(dout, np.float64)
 
 
 def _raise(name, analytic, numeric, x, positions, look, known, tolerance):

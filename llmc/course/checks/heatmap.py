@@ -47,9 +47,8 @@ class Picture:
 def _square(value, size):
     """One cell of the table, with a mark in it for those who cannot see the colour."""
     strength = f"background:rgba({VERMILLION},{0.35 + 0.65 * value:.2f});" if value > 0 else ""
-    mark = "×" if value > 0 else ""
     look = f"{strength}text-align:center;line-height:{size}px;font-size:{size - 2}px;{FRAME.format(size)}"
-    return f'<td style="{look}">{mark}</td>'
+    return f'<td style="{look}">{"×" if value > 0 else ""}</td>'
 
 
 def picture(name, got, expected, wrong) -> Picture | None:
@@ -79,17 +78,10 @@ def _without_repetition(error):
 
 def _axes(ndim, dropped, shape) -> str:
     """ "rows are axes 0 and 1 (4 · 5), columns axis 2 (7)"."""
-    same = f"alike for all of axis {_list(range(dropped))}; " if dropped else ""
-    columns = f"columns axis {ndim - 1} ({shape[-1]})"
-    if len(shape) == 1:
-        return f"{columns}"
-    rows = f"rows are axis {_list(range(dropped, ndim - 1))} ({' · '.join(map(str, shape[:-1]))})"
-    return f"{same}{rows}, {columns}"
-
-
-def _list(axes) -> str:
-    """ "0 and 1"."""
-    return " and ".join(map(str, axes))
+    some = lambda *axes: " and ".join(map(str, range(*axes)))  # noqa: E731
+    same = f"alike for all of axis {some(dropped)}; " if dropped else ""
+    rows = f"rows are axis {some(dropped, ndim - 1)} ({' · '.join(map(str, shape[:-1]))}), " if shape[:-1] else ""
+    return f"{same}{rows}columns axis {ndim - 1} ({shape[-1]})"
 
 
 def _blocks(error, rows, columns):

@@ -71,20 +71,6 @@ def accumulated(it: Difference):
         return f"{it.name} was accumulated where it should be overwritten: what the buffer held must not matter"
 
 
-def multiplied(it: Difference):
-    """What the buffer held was multiplied, or added again: by one number, or by another in each row."""
-    if not it.adds or it.got.ndim == 0 or it.got.shape[-1] < FEW or not it.before.all():
-        return None
-    change = (it.got - it.expected) / it.before  # (…, n)
-    if np.abs(change).max() < LOOSE or np.ptp(change, axis=-1).max() > LOOSE * np.abs(change).max():
-        return None
-    numbers = np.unique(np.round(1 + change[..., 0], 4))
-    if set(numbers) <= {0, 1}:
-        return f"part of {it.name} was overwritten instead of accumulated"
-    by = f"{numbers[0]:g}" if len(numbers) == 1 else "another number in each row"
-    return f"what {it.name} held was multiplied by {by}, and must stay as it is: multiply only what you add to it"
-
-
 def all_zero(it: Difference):
     if not it.got.any() and it.expected.any() and it.expected.ndim:
         return f"nothing was added to {it.name}" if it.adds else f"{it.name} is all zeros"
@@ -225,7 +211,7 @@ def _how_many(left, written) -> str:
     return f"{left.sum()} of {left.size} entries, {where}"
 
 
-BUFFERS = (never_cleared, never_written, partly_written, cleared, overwritten, accumulated, multiplied, all_zero)
+BUFFERS = (never_cleared, never_written, partly_written, cleared, overwritten, accumulated, all_zero)
 EXACT = (sign_flipped, constant_factor, transposed, shifted, along_an_axis)
 ORDERS = (off_by_one, other_order, scattered, leaking)
 

@@ -47,9 +47,10 @@ from llmc.course.kernel_checks import demands, report_text, runs
 from llmc.course.kernel_checks.device_variables import Kept
 from llmc.course.kernel_checks.launches import Launch, difference
 from llmc.course.kernel_checks.search import KernelSearch
-from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, parameters, unfinished
+from llmc.course.kernel_checks.source import Unfinished, kernel_of, one_index, unfinished
 from llmc.course.learner.refusal import Refusal
 from llmc.course.mutation.program import source_of
+from llmc.cuda.emulator.compiling.source import parameter_names
 
 SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
 BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
@@ -135,7 +136,7 @@ class kernel_check(check):
         self._report = None  # there is nothing to draw until this launch has one
         one_index(code)
         kernel, grid, block = kernel_of(code, kernel or self.name), _three(grid), _three(block)
-        self._names_of_arguments = names = parameters(code, kernel)
+        self._names_of_arguments = names = parameter_names(code, kernel)
         described = tuple(describe(a) for a in args)
         self._launches.append(Launch(code, kernel, grid, block, described, self._contents(args)))
         self.made += 1

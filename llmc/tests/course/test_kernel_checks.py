@@ -178,16 +178,6 @@ def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
     assert difference(launches) == says
 
 
-def test_a_size_beyond_all_that_were_right_is_told():
-    def sized(n, block=256):
-        given = f"({n},) float32", f"({n},) float32", "0.5", str(n)
-        return Launch(SCALE, "scale", (4, 1, 1), (block, 1, 1), given)
-
-    right = [sized(127, 32), sized(5, 64)]
-    assert difference([*right, sized(1000)]) == "Right with n up to 127; this is the first launch with n = 1000."
-    assert difference([*right, sized(6)]) == difference([sized(5, 32), sized(9)]) == ""
-
-
 # --------------------------------------------------------------------------------------------------------- stubs
 
 

@@ -5,11 +5,11 @@ thread alone, where there is `signal.setitimer`; compiled code ends when it like
 """
 
 import ast
-import inspect
+import linecache
 import signal
-import textwrap
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -102,26 +102,17 @@ def where(frames) -> str:
     frames: those of the learner's functions, the innermost last.
     """
     frame, line = frames[-1]
-    lines, first = _source(frame)
-    said = f"in line {line}, `{lines[line - first].strip()}`" if 0 <= line - first < len(lines) else f"in line {line}"
+    code = linecache.getline(frame.f_code.co_filename, line).strip()
+    said = f"in line {line}, `{code}`" if code else f"in line {line}"
     loop = next((found for each in reversed(frames) if (found := _loop_around(*each))), None)
     return f"{said}, of the loop `{loop}`" if loop and f"`{loop}:`" not in said else said
 
 
-def _source(frame):
-    try:
-        return inspect.getsourcelines(frame.f_code)
-    except (OSError, TypeError):
-        return [], 1
-
-
 def _loop_around(frame, line) -> str | None:
     """The `while` that a line lies in, the innermost; None without one."""
-    lines, first = _source(frame)
-    try:
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except SyntaxError:
-        return None
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
-    around = [node for node in loops if node.lineno <= line - first + 1 <= node.end_lineno]
-    return f"while {ast.unparse(max(around, key=lambda node: node.lineno).test)}" if around else None
+    with suppress(SyntaxError):
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+        loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]
+        around = [node for node in loops if node.lineno <= line <= node.end_lineno]
+        return f"while {ast.unparse(max(around, key=lambda node: node.lineno).test)}" if around else None
+    return None
