@@ -1,9 +1,9 @@
 """From a wrong result to its Diagnosis: explainers in a list, tried in order, the first that knows more is taken.
 
 buffers           what a buffer still holds: never written, overwritten, not cleared
+kept state        a fresh copy of the learner's function is right
 named mistakes    an edit of our solution that has a name gives these numbers, and those of calls on other numbers
 exact patterns    sign, factor, transposed, shifted: they rest on every entry
-kept state        a fresh copy of the learner's function is right
 edits of ours     a generated edit of our solution gives these numbers
 orders            the right numbers in wrong places
 repair            with one edit of the learner's text the whole check passes
@@ -71,11 +71,8 @@ def orders(case):
 
 def repairs(case):
     edit = case.search and case.search.repair()
-    told = (
-        edit
-        and f"{case.name} is wrong. Your {case.check.what} passes this whole check {edit.words}, in line {edit.line}"
-    )
-    return Diagnosis(Kind.REPAIR, told) if told else None
+    passes = edit and f"Your {case.check.what} passes this whole check {edit.words}, in line {edit.line}"
+    return Diagnosis(Kind.REPAIR, f"{case.name} is wrong. {passes}") if edit else None
 
 
 def regions(case):
@@ -106,9 +103,7 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
     found.output, found.look = name, found.look or look
     if difference is not None and not found.table:
         found.picture = difference.picture()
-        found.table = [] if found.picture else difference.table()
-        if found.picture:
-            found.table = difference.table()[:3]
+        found.table = difference.table()[: 3 if found.picture else None]
     elif known is not None and found is not known:
         found.table = known.table
         found.more = [*found.more, f"{known.sentence}."]

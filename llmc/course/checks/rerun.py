@@ -8,6 +8,7 @@ import io
 import warnings
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -16,6 +17,12 @@ from llmc.course.checks import check as check_cell
 from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.learner import journal
 
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+ROOM = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
 MORE = 3  # calls than the failing check has made
 SEEDS = (5, 6, 7)  # of the numbers that an edit must be right for
 
@@ -36,7 +43,7 @@ class Rerun:
     def __enter__(self):
         self.cell = None
         check_cell._open.append(self)
-        self._limit = _NoLimit()
+        self._limit = SimpleNamespace(begin=lambda: None)  # of time: the check around it has one
         return self
 
     def __exit__(self, kind, error, traceback):
@@ -58,13 +65,6 @@ class Rerun:
     def before_timing(self):
         """An edited function is plain Python, whatever the learner's is: its speed says nothing."""
         raise Enough
-
-
-class _NoLimit:
-    """In place of the limit of time of a call: the check around it has one."""
-
-    def begin(self):
-        pass
 
 
 def calls_with(check, answer, seed=SEEDS[0]) -> list:
@@ -110,34 +110,18 @@ def quietly():
         journal.recording(was)
 
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
-
-MORE = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
-
-
 @contextmanager
 def little_memory():
     """Inside the block, an array that takes this process far beyond what it has now is a MemoryError (on Linux)."""
-    used = _used()
-    if used is None:
+    try:
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except (OSError, AttributeError):  # another system
         yield
         return
     was, hard = resource.getrlimit(resource.RLIMIT_AS)
-    lower = used + MORE if was == resource.RLIM_INFINITY else min(used + MORE, was)
+    lower = used + ROOM if was == resource.RLIM_INFINITY else min(used + ROOM, was)
     resource.setrlimit(resource.RLIMIT_AS, (lower, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_AS, (was, hard))
-
-
-def _used() -> int | None:
-    """Bytes of addresses that this process has; None where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        return pages * resource.getpagesize() if resource else None
-    except (OSError, ValueError, IndexError):
-        return None

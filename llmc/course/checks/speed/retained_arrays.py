@@ -3,7 +3,6 @@
 retained(fast_adamw_step)    -> {"`_scratch`": 16777216}   names of what holds arrays, and bytes
 """
 
-import dis
 import functools
 import gc
 import sys
@@ -72,7 +71,9 @@ def _parts(value):
     if isinstance(value, FunctionType):
         if not _is_learners(value):
             return
-        yield from ((f"`{name}`", value.__globals__[name]) for name in _names(value) if name in value.__globals__)
+        yield from (
+            (f"`{name}`", value.__globals__[name]) for name in _names(value.__code__) if name in value.__globals__
+        )
         yield from ((DEFAULT, each) for each in [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values()])
         yield from ((CLOSURE, cell) for cell in value.__closure__ or ())
         yield ATTRIBUTE, value.__dict__
@@ -95,11 +96,7 @@ def _is_learners(thing) -> bool:
     return isinstance(thing, type) and thing.__module__ != "builtins" and not is_foreign(file)
 
 
-def _names(function) -> set:
-    """The global names that a function reads, also in functions inside of it."""
-    todo, found = [function.__code__], set()
-    while todo:
-        code = todo.pop()
-        found |= {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        todo += [constant for constant in code.co_consts if hasattr(constant, "co_code")]
-    return found
+def _names(code) -> set:
+    """The names that a code reads, also in functions inside of it."""
+    inside = (_names(constant) for constant in code.co_consts if hasattr(constant, "co_code"))
+    return {*code.co_names}.union(*inside)
