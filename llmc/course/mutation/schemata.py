@@ -103,36 +103,25 @@ def _combined(code, edits, pieces, expressions=EXPRESSIONS) -> tuple[str, dict]:
     for k, edit in edits:
         for piece, new in edit.changes:
             others[piece].append((k, " ".join(new.split())))
-    head = HEAD.replace("{}", str(NONE), 1).replace("{}", str(len(pieces)), 1)
-    masked, parts, lines, at, line = mask(code), [head], {}, 0, 2
+    text = HEAD.replace("{}", str(NONE), 1).replace("{}", str(len(pieces)), 1)
+    masked, lines, at = mask(code), {}, 0
     for number, piece in enumerate(pieces):
-        if piece.test:
-            parts += [code[at : piece.start], "(llmc_turn() && ("]
-            line += code.count("\n", at, piece.start)
-            at = piece.start
-        if piece not in others:
-            if piece.test:
-                parts.append(code[at : piece.end] + "))")
-                line += code.count("\n", at, piece.end)
-                at = piece.end
-            continue
-        old = " ".join(masked[piece.start : piece.end].split())
-        first, each, last = STATEMENTS if piece.kind == STATEMENT else expressions
-        parts.append(code[at : piece.start] + first.format(HERE, number, old))
-        line += code.count("\n", at, piece.start)
-        several = {k for k, _ in others[piece]}
-        lines.setdefault(line, several)
-        lines.update({line + 1 + n: {k} for n, (k, _) in enumerate(others[piece])})
-        line += len(others[piece])
-        parts += (
-            [each.format(SWITCH, k, new, old=old) for k, new in others[piece]] if each else [_chosen(others[piece])]
-        )
-        line += 1
-        lines[line] = several
-        parts.append(last.format(old) + "))" * piece.test)
-        at = piece.end + (piece.kind == STATEMENT)  # with its semicolon
-    parts.append(code[at:])
-    return INLINED.sub(r"\1 __forceinline__", "".join(parts)), lines
+        text += code[at : piece.start] + "(llmc_turn() && (" * piece.test
+        changes, at = others[piece], piece.end
+        if changes:
+            old, several = " ".join(masked[piece.start : piece.end].split()), {k for k, _ in changes}
+            first, each, last = STATEMENTS if piece.kind == STATEMENT else expressions
+            text += first.format(HERE, number, old)
+            line = text.count("\n") + 1
+            lines |= {line: lines.get(line, several), line + 1 + len(changes): several}
+            lines |= {line + 1 + n: {k} for n, (k, _) in enumerate(changes)}
+            text += "".join(each.format(SWITCH, k, new, old=old) for k, new in changes) if each else _chosen(changes)
+            text += last.format(old)
+            at += piece.kind == STATEMENT  # with its semicolon
+        else:
+            text += code[piece.start : piece.end]
+        text += "))" * piece.test
+    return INLINED.sub(r"\1 __forceinline__", text + code[at:]), lines
 
 
 def _chosen(several) -> str:
