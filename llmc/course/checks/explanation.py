@@ -138,7 +138,7 @@ def region(it: Difference) -> list[str]:
         kinds = [word for word, there in (("NaN", np.isnan), ("infinite", np.isinf)) if there(it.held[bad]).any()]
         return [f"{bad.sum()} of {bad.size} entries are {' or '.join(kinds)}, the first at {at}.", *_along_axes(bad)]
     with np.errstate(all="ignore"):
-        return [*_nearly(it), *(_along_axes(it.wrong) or _from_on(it.wrong)), *_in_common(it)]
+        return [*_nearly(it), *_along_axes(it.wrong), *_in_common(it)]
 
 
 def _nearly(it):
@@ -175,15 +175,6 @@ def _indices(flags) -> str:
         if np.array_equal(at, np.arange(start, length, 2)):
             return f"the {word} indices"
     return f"indices {', '.join(map(str, at[:FEW]))}" + (f", … ({len(at)} of {length})" if len(at) > FEW else "")
-
-
-def _from_on(wrong) -> list[str]:
-    """A sentence if all is right up to some entry, counted row after row, and nearly nothing from there on."""
-    flat, first = wrong.ravel(), int(wrong.argmax())
-    if wrong.ndim > 1 and first >= FEW and (1 - min(flat[first:].mean(), 1)) ** first < CHANCE:
-        at = [int(i) for i in np.unravel_index(first, wrong.shape)]
-        return [f"Counted row after row, the first {first} of {flat.size} are right; the wrong ones begin at {at}."]
-    return []
 
 
 def _in_common(it) -> list[str]:

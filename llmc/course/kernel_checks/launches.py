@@ -10,17 +10,13 @@ from llmc.cuda.emulator.compiling.text import mask
 
 @dataclass(frozen=True)
 class Launch:
-    """What distinguishes launches: source, kernel, grid and block (x, y, z), descriptions of the arguments.
-
-    inputs: a number that stands for what the inputs hold.
-    """
+    """What distinguishes launches: source, kernel, grid and block (x, y, z), descriptions of the arguments."""
 
     code: str
     kernel: str
     grid: tuple
     block: tuple
     arguments: tuple
-    inputs: int = 0
 
     def text(self, names) -> str:
         """ "gelu_kernel((4,), (32,), (out (127,) float32, inp (127,) float32, n 127))": as CuPy has it."""
@@ -34,8 +30,7 @@ def difference(launches) -> str:
     same = [each for each in before if (each.code, each.kernel) == (last.code, last.kernel)]
     alike = [each for each in same if each.arguments == last.arguments]
     if any((each.grid, each.block) == (last.grid, last.block) for each in alike):
-        others = ", with other numbers" * all(each.inputs != last.inputs for each in alike)
-        return f"A launch of the same sizes was right before{others}."
+        return "A launch of the same sizes was right before."
     if not alike:
         return ""
     text = mask(last.code)

@@ -16,19 +16,11 @@ LOWEST = "-3.4e38f"
 OPERATORS = [group.split() for group in ("< <= > >=", "== !=", "+ -", "* / %", "&& ||", "<< >>", "& | ^")]
 DROPPED = {"+", "-", "*", "/", "%", "&&", "||", "&", "^"}
 ASSIGNED = {"=": ("+=",), "+=": ("=", "-="), "-=": ("+=",), "*=": ("/=", "="), "/=": ("*=",), ">>=": ("<<=",)}
-TWINS = [
-    group.split()
-    for group in (
-        "__shfl_down_sync __shfl_xor_sync __shfl_up_sync",
-        "__syncwarp __syncthreads",
-        "fmaxf fminf",
-        "max min",
-        "sqrtf rsqrtf",
-        "expf exp2f",
-        "logf log2f",
-        "break continue",
-    )
-]
+TWINS = """
+    __shfl_down_sync __shfl_xor_sync __shfl_up_sync; __syncwarp __syncthreads; fmaxf fminf; max min; sqrtf rsqrtf
+    expf exp2f; logf log2f; break continue
+"""
+TWINS = [names.split() for names in TWINS.replace("\n", ";").split(";")]  # functions that stand in for each other
 TYPED = re.compile(
     r"\b(?P<kind>float4|float2|float|double|int|unsigned|size_t|bool)\b(?P<star>\s*\*)?\s*(?:const\b|__restrict__\s*)?\s*"
     r"(?P<names>[A-Za-z_]\w*(?:\s*=[^;,(){}]*)?(?:\s*,\s*[A-Za-z_]\w*(?:\s*=[^;,(){}]*)?)*)\s*(?=[;,)=\[:])"

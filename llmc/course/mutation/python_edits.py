@@ -14,27 +14,12 @@ from llmc.course.mutation.program import edited, is_tick
 
 MOST = 700  # edits of one program
 UNCLEAR = 4  # characters: what is shorter is quoted with what stands around it
-TWINS = [  # functions that stand in for each other
-    names.split()
-    for names in (
-        "sum mean max min",
-        "maximum minimum",
-        "argmax argmin",
-        "var std",
-        "sqrt square",
-        "floor ceil round",
-        "exp expm1 exp2",
-        "log log2 log10 log1p",
-        "tanh sinh cosh",
-        "sin cos",
-        "zeros ones",
-        "zeros_like ones_like",
-        "tril triu",
-        "any all",
-        "append extend",
-        "bisect_left bisect_right",
-    )
-]
+TWINS = """
+    sum mean max min; maximum minimum; argmax argmin; var std; sqrt square; floor ceil round; exp expm1 exp2
+    log log2 log10 log1p; tanh sinh cosh; sin cos; zeros ones; zeros_like ones_like; tril triu; any all
+    append extend; bisect_left bisect_right
+"""
+TWINS = [names.split() for names in TWINS.replace("\n", ";").split(";")]  # functions that stand in for each other
 OPERATORS = {
     ast.Add: (ast.Sub, ast.Mult),
     ast.Sub: (ast.Add,),

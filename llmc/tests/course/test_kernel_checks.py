@@ -147,8 +147,8 @@ def test_demands():
 # ------------------------------------------------------------------------------- which launch, if only some are wrong
 
 
-def launch(grid=4, block=256, code=SCALE, n=1000, inputs=0):
-    return Launch(code, "scale", (grid, 1, 1), (block, 1, 1), (str(n),), inputs)
+def launch(grid=4, block=256, code=SCALE, n=1000):
+    return Launch(code, "scale", (grid, 1, 1), (block, 1, 1), (str(n),))
 
 
 IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
@@ -165,7 +165,6 @@ IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
             [launch(block=256), launch(block=128), launch(8, 96)],
             "Right with blocks of 256 and 128 threads, wrong with 96.",
         ),
-        ([launch(inputs=1), launch(inputs=2)], "A launch of the same sizes was right before, with other numbers."),
         (
             [launch(block=256, code="int i = 256 * blockIdx.x;"), launch(block=96, code="int i = 256 * blockIdx.x;")],
             "Right with blocks of 256 threads, wrong with 96. There is a 256 in the kernel: "
