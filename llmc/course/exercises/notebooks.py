@@ -108,10 +108,13 @@ def execute(path: Path, timeout: float = 300):
 
 
 def _environment():
-    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, and draws inline."""
+    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, and draws inline.
+
+    What a lesson says of a measurement must hold where its output is stored (`llmc.course.measure.finding`).
+    """
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    own = {"PYTHONPATH": path, "PATH": path_variable(), "VIRTUAL_ENV": sys.prefix}  # stored outputs name no folder
+    own = {"PYTHONPATH": path, "PATH": path_variable(), "VIRTUAL_ENV": sys.prefix, "LLMC_FINDINGS": "assert"}
     return {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | own
 
 

@@ -278,6 +278,11 @@ def _of_block(block, field, owner):
         elif isinstance(line, ast.If) and not line.orelse:
             moved = [*line.body]
             yield Edit(0.6, line.lineno, f"if {short(ast.unparse(line.test))}:", "", ((owner, field, k, moved),))
+        elif isinstance(line, ast.For | ast.While) and len(line.body) > 2:  # a tick, and two lines or more
+            last = line.body[-1]
+            changes = (line, "body", len(line.body) - 1, []), (owner, field, k, [line, last])
+            said = f"with `{_quoted(last)}` behind the loop, not in it"
+            yield Edit(1, last.lineno, _quoted(last), "", changes, said=said)
         elif isinstance(line, ast.Break):
             yield _exchanged(1, line, ast.Continue(), owner, field, k)
 
