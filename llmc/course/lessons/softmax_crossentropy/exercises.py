@@ -22,6 +22,7 @@ def scores(c):
     """z (…, n) of one to four axes; float32 rows that are long, or at heights up to ±1000; a causal mask of -inf."""
     for shape in [(4, 5, 7), (4, 5, 7), (3, 2), (2, 3, 4, 5), (5, 1), (9,)]:
         yield c.random(*shape)
+    c.new("rows of 3000 numbers")
     yield c.random(2, 3000, dtype=np.float32)
     c.new("rows around 1000 and -1000, and one with a number far above the others")
     z = c.random(4, 6, dtype=np.float32) + np.float32([[1000], [-1000], [0], [90]])
@@ -65,29 +66,30 @@ def gradients(c):
 
 
 def filled(c, sizes, dloss, padding, dtype=np.float64):
-    """losses (B, T), logits (B, T, Vp), targets (B, T), dloss, V. height: of most rows, and of one logit in each."""
+    """losses (B, T), logits (B, T, Vp), targets (B, T), dloss, V. height: of rows, and of single logits."""
     B, T, V, Vp, height = sizes
     targets, losses, logits = tokens(c, B, T, V), c.buffer(B, T, dtype=dtype), c.buffer(B, T, Vp, dtype=dtype)
-    heights = height * np.round(c.rng.permuted(np.linspace(-3, 1, B * T))).reshape(B, T, 1)
+    heights = height * np.round(np.linspace(-3, 1, B * T)).reshape(T, B, 1).swapaxes(0, 1)  # several in each sequence
     logits[..., :V] += heights
     logits[..., V:] += padding
+    targets = np.minimum(targets, 3 if Vp == 8 else V)  # V is not always the largest target + 1
     at = c.rng.integers(0, V, (B, T))  # one place for all rows would often suit a maximum of some of the logits
     at[-1, -1] = V - 1
-    logits[(*np.indices((B, T)), at)] += height * (heights[..., 0] != 0)
-    new = f"rows around ±{height}, with one logit far above the others" if height else f"{padding:.3g} in the padding"
+    low, plain = heights[..., 0] == -height, heights[..., 0] % (2 * height or 1) == 0  # (B, T) each
+    logits[(*np.indices((B, T)), np.where(low, targets, at))] += height * np.where(low, -1, ~plain)
+    new = f"rows around ±{height}, some with a far larger logit" if height else f"{padding:.3g} in the padding"
     c.new(new * bool(height or abs(padding) > 20) if dloss else f"dloss is {dloss}")
     return losses, logits, targets, dloss, V
 
 
 def buffers(c):
-    """Each size with a number as dloss, then with None; then other padding."""
+    """Each size with a number as dloss, then with None; any padding; at last, high and low rows."""
     sizes = [(3, 5, 7, 11, 0), (3, 5, 7, 11, 0), (2, 3, 4, 4, 0), (1, 1, 5, 6, 0), (2, 2, 130, 256, 0)]
-    for each, dloss in zip([*sizes, (3, 4, 130, 256, 1000)], (0.37, 1 / 15, -2.5, 1.0, 0.25, 1 / 12)):
-        yield filled(c, each, dloss, 5 + each[-1])  # padding that would win nearly every softmax
-        yield filled(c, each, None, 5 + each[-1])
-    for dloss, padding in [(0.0, 5), (0.5, np.inf), (0.5, -1e4), (0.5, -np.inf)]:
-        losses, logits, targets, *more = filled(c, (2, 3, 5, 8, 0), dloss, padding)
-        yield losses, logits, np.minimum(targets, 3), *more  # the last token is no target
+    sizes += [*4 * [(2, 3, 5, 8, 0)], (3, 4, 130, 256, 1000)]
+    paddings = [*6 * [5], np.inf, -1e4, -np.inf, 1005]  # most would win nearly every softmax
+    for each, padding, dloss in zip(sizes, paddings, (0.37, 1 / 15, -2.5, 1.0, 0.25, 0.0, 0.5, 0.5, 0.5, 1 / 12)):
+        yield filled(c, each, dloss, padding)
+        yield filled(c, each, None, padding)
 
 
 def fast_buffers(c):
@@ -189,10 +191,11 @@ SOFTMAX = r"""
     [2.2 · Overflow] without the maximum subtracted: np.exp overflows | z - z.max(axis=-1, keepdims=True) => z
     [2.2 · Overflow] with the largest size subtracted, not the maximum | z.max( => abs(np.nan_to_num(z, neginf=0)).max(
     [2.2 · Overflow] with less than the maximum subtracted: exp of what lies far above overflows | z.max( => z.mean(
-    [2.2 · Overflow] with a sum of exp(z - the maximum so far) | e.sum( => np.exp(z - np.maximum.accumulate(z, -1)).sum(
+    [2.2 · Overflow] with a sum of exp(z - the largest so far) | e.sum( => (e / np.maximum.accumulate(e, axis=-1)).sum(
     [2.2 · Overflow] with a sum of exp(z), not of exp(z - max) | e.sum( => np.exp(z).sum(
     with one sum for the whole array: each row has its own | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum(
-    with one sum for each z[i] | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum((*range(1, z.ndim),) or 0,
+    with one sum for each z[i] | z.max(axis=-1, => z.max((*range(1, z.ndim),) or 0,
+        ;; e.sum(axis=-1, => e.sum((*range(1, z.ndim),) or 0,
     with the sum along axis 0, not along the last one | z.max(axis=-1, => z.max(0, ;; e.sum(axis=-1, => e.sum(0,
     with the sum along axis 1, not along the last one | z.max(axis=-1, => z.max(1, ;; e.sum(axis=-1, => e.sum(1,
     = log(softmax) | return … => return np.log(e / e.sum(axis=-1, keepdims=True))
@@ -204,11 +207,12 @@ LOSSES = r"""
     with the largest logit of a whole sequence subtracted, not of a row | .max(axis=-1) => .max(axis=(1, 2))[:, None]
     with the largest logit at a position subtracted, not of a row | .max(axis=-1) => .max(axis=(0, 2))[None]
     with a sum of exp(z - the largest so far) | logits - peak[..., None] => logits - np.maximum.accumulate(logits, -1)
-    without the maximum added to the logarithm | peak + =>
-    with log2(sum(exp(z))), not ln | lse - z_target, lse => lse / np.log(2) - z_target, lse / np.log(2)
+    with log2(sum(exp(z))), not ln(sum(exp(z))) | lse - z_target, lse => lse / np.log(2) - z_target, lse / np.log(2)
     [A trap] = -log(p[target]), which is infinite where p vanishes | lse - z_target, => -np.log(np.exp(z_target - lse)),
     [2.4 · Cross-entropy] in bits (log2): it should be in nats | lse - z_target, => (lse - z_target) / np.log(2),
     with logits of at most 80 | lse = … => lse = np.log(np.exp(np.minimum(logits, 80)).sum(axis=-1))
+    with logits clipped to -80 … 80
+        | peak = logits.max(axis=-1) => logits = np.clip(logits, -80, 80)\n    peak = logits.max(axis=-1)
     [2.4 · Cross-entropy] = the entropy of the model's own p: the target is not used
         | lse - z_target, => lse - (np.exp(logits - lse[..., None]) * logits).sum(axis=-1),
     [2.4 · Cross-entropy] with the next position's target | targets[..., => np.roll(targets, -1, axis=1)[...,
@@ -235,30 +239,43 @@ BACKWARD = r"""
 """
 FUSED = r"""
     [2.2 · Overflow] without the maximum subtracted: np.exp overflows | z.max(axis=-1, keepdims=True) => 0 * z[..., :1]
+    [2.2 · Overflow] with less than the maximum subtracted: exp of what lies far above overflows | z.max( => z.mean(
     [2.2 · Overflow] with a number of at least 0 subtracted: the maximum can be negative | z.max( => z.clip(0).max(
     [2.2 · Overflow] with the largest logit of a whole sequence subtracted | .max(axis=-1, => .max((1, 2),
+    [5.2 · A padded vocabulary] with a maximum that the padding is part of | z.max( => logits.max(
     [5.2 · A padded vocabulary] with exp(0) for padding | total = => total = (logits.shape[-1] - V) * np.exp(-peak) +
     [5.2 · A padded vocabulary] with the number at n · V + target of the flat array: row n begins at n · Vp
         | z_target = … => z_target = logits.ravel()[V * np.arange(at.size).reshape(at.shape) + at] - peak
     times dloss: the losses must not be scaled | - z_target)[..., 0] => - z_target)[..., 0] * (dloss or 1)
     = log(sum) - exp(z - max)[target]: it must be z - max | - z_target) => - np.take_along_axis(p, at, axis=-1))
     = lse - p[target]: it must be the logit | - z_target) => + peak - np.take_along_axis(p, at, axis=-1) / total)
-    [A trap] = -log p[target], infinite where p vanishes | np.log(total) - z_target => -np.log(np.exp(z_target) / total)
-    [A trap] = -sum(y · log p), NaN where p vanishes | - z_target) => - z_target + 0 * np.log(p).sum(-1, keepdims=True))
+    [A trap] = -log p[target], lost where p vanishes | np.log(total) - z_target => -np.log(np.exp(z_target) / total)
+    [A trap] = -sum(y · log p): where some of p vanishes, 0 · log(0) is NaN
+        | losses[...] = … => losses[...] = -((np.arange(V) == at) * np.log(p / total)).sum(axis=-1)
+    = the loss of the gradient, not of the logits | logits[..., V:] = 0 => logits[..., V:] = 0
+        \n    losses[...] = (np.log(np.exp(z).sum(axis=-1, keepdims=True)) - np.take_along_axis(z, at, axis=-1))[..., 0]
     = the probabilities, with dloss=None: then the logits must stay | return => z[...] = p / total\n        return
-    divided by B·T: for a mean, dloss is | dloss / total => dloss / total / at.size ;; - dloss, => - dloss / at.size,
+    divided by B·T: that is up to dloss | dloss / total => dloss / total / at.size ;; - dloss, => - dloss / at.size,
     = (p - y) / (B·T), whatever dloss is | p *= … => dloss = 1 / at.size\n    p *= dloss / total
     = p - y: dloss is missing | dloss / total => 1 / total ;; - dloss, => - 1,
     = p · dloss - y: the 1 at the target must be scaled by dloss, too | - dloss, => - 1,
     = (p - y · dloss) · dloss: at the target, dloss is in there twice | - dloss, => - dloss * dloss,
+    [4.4 · Everything cancels] = -dloss / p at the target: that is the gradient of p, not of the logits
+        | p *= … => p[...] = -total / p * (np.arange(V) == at) * dloss ;; np.put_along_axis(… => pass
+    [4.4 · Everything cancels] put through the softmax: (p - y) · dloss is the gradient of the logits already
+        | p *= dloss => q = p / total\n    p *= dloss
+        ;; logits[..., V:] = 0 => logits[..., V:] = 0\n    z[...] = q * (p - (p * q).sum(axis=-1, keepdims=True))
+    [5.2 · A padded vocabulary] with -dloss at n · V + target of the flat array: row n begins at n · Vp
+        | np.put_along_axis(… => pass ;; logits[..., V:] = 0 => logits[..., V:] = 0
+        \n    logits.reshape(-1)[V * np.arange(at.size).reshape(at.shape) + at] -= dloss
     with 1 in y at all targets of the batch | np.put_along_axis(… => p[..., np.unique(targets)] -= dloss
 """
 FAST = r"""
     [5.2 · A padded vocabulary] with a maximum that the padding is part of | z -= z.max() => z -= rows[n].max()
-    with the maximum added: the target's logit does not hold it, either
+    with the maximum added: z[target] lacks it
         | z -= z.max() => top = z.max()\n        z -= top ;; - z_target => - z_target + top
-    with a sum of exp(z - the largest so far), which is not always the row's maximum
-        | z -= z.max() => e = np.exp(z - np.maximum.accumulate(z))\n        z -= z.max() ;; z.sum() => e.sum()
+    = log(sum) - exp(z - max)[target]: it must be z - max | - z_target => - z[target]
+    with a sum of exp(z - the largest so far), not the row's maximum | z.sum() => (z / np.maximum.accumulate(z)).sum()
 """
 
 Exercise("softmax", "05", softmax, "p", cases=scores, rules=(of_softmax,), look="2.1 · Softmax", mistakes=SOFTMAX)
