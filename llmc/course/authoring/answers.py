@@ -12,7 +12,7 @@ Three kinds are given to a check, as if they had been typed into the notebook:
 
     python -m llmc.course.authoring.answers [12 …] [--generated] [--messages]
 
-prints the table exercises × (right passed, wrong refused, explained), and what was not as it should be.
+prints what was not as it should be, and how many were.
 """
 
 import argparse
@@ -211,16 +211,13 @@ def is_listed(words, reasons) -> bool:
     return any(words.startswith(each[:-1].rstrip()) if each.endswith("…") else words == each for each in reasons)
 
 
-def table(outcomes) -> str:
-    """Exercises × (right passed, wrong refused, right explanation given)."""
-    rows = [f"{'exercise':<34}{'right passed':>14}{'wrong refused':>16}{'explained':>12}"]
-    for exercise in dict.fromkeys(outcome.answer.exercise for outcome in outcomes):
-        mine = [outcome for outcome in outcomes if outcome.answer.exercise == exercise]
-        good, bad = ([o for o in mine if (o.answer.says is None) == flag] for flag in (True, False))
-        shares = [[o.accepted for o in good], [not o.accepted for o in bad], [o.as_it_should for o in bad]]
-        cells = [f"{sum(flags)} of {len(flags)}" for flags in shares]
-        rows.append(f"{exercise:<34}{cells[0]:>14}{cells[1]:>16}{cells[2]:>12}")
-    return "\n".join(rows)
+def summary(outcomes) -> str:
+    """How many right answers passed, and how many wrong ones were refused with their words."""
+    good, bad = ([o for o in outcomes if (o.answer.says is None) == right] for right in (True, False))
+    passed, refused = sum(o.accepted for o in good), sum(not o.accepted for o in bad)
+    explained = sum(o.as_it_should for o in bad)
+    right = f"{passed} of {len(good)} right answers passed"
+    return f"{right}; {refused} of {len(bad)} wrong ones were refused, {explained} with their words"
 
 
 def lessons(root: Path) -> list[str]:
@@ -229,10 +226,8 @@ def lessons(root: Path) -> list[str]:
 
 
 def main(argv=None) -> int:
-    """Print the table. Exit status 1 when an outcome is not as it should be."""
-    parser = argparse.ArgumentParser(
-        prog="llmc.course.authoring.answers", description="Are the checks right about right and wrong answers?"
-    )
+    """Print what is wrong with the checks. Exit status 1 if anything is."""
+    parser = argparse.ArgumentParser(prog="llmc.course.authoring.answers", description="Are the checks right?")
     parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
     parser.add_argument("--generated", action="store_true", help="all generated edits of the solutions (minutes each)")
     parser.add_argument("--messages", action="store_true", help="print what every check said")
@@ -251,22 +246,21 @@ def main(argv=None) -> int:
         if options.messages or not outcome.as_it_should:
             says = f" (should say: {outcome.answer.says})" if outcome.answer.says and not outcome.as_it_should else ""
             print(f"== {outcome.answer.exercise}: {outcome.answer.name}{says}\n{outcome.message}")
-    print(table(outcomes))
+    print(summary(outcomes))
     return 0 if outcomes and all(outcome.as_it_should for outcome in outcomes) else 1
 
 
 def _holes(root, wanted) -> int:
-    """Print for each exercise how many generated edits its check refuses, and which it accepts without a reason."""
+    """Print for each exercise how many generated edits its check accepts, and those without a reason."""
     listed, holes = equivalent(root), 0
-    print(f"{'exercise':<34}{'edits':>9}{'refused':>9}{'right after all':>17}{'holes':>7}")
-    for name in wanted:
-        lesson = Lesson(root, name)
+    for lesson in (Lesson(root, name) for name in wanted):
         for exercise in lesson.check_of:
             tried = list(lesson.generated(exercise))
             passed = [words for words, accepted in tried if accepted]
             mine = [words for words in passed if not is_listed(words, listed.get(exercise, {}))]
-            refused, right_after_all = len(tried) - len(passed), len(passed) - len(mine)
-            print(f"{exercise:<34}{len(tried):>9}{refused:>9}{right_after_all:>17}{len(mine):>7}", flush=True)
+            print(
+                f"{exercise:<34}{len(tried):>5} edits, {len(passed):>3} accepted, {len(mine):>3} are holes", flush=True
+            )
             print("".join(f"    accepted {words}\n" for words in mine), end="")
             holes += len(mine)
     return 1 if holes else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llmc.course.authoring.answers import Lesson, equivalent, is_listed, lessons, table
+from llmc.course.authoring.answers import Lesson, equivalent, is_listed, lessons, summary
 from llmc.course.checks.exercise import exercise_named
 from llmc.course.exercises import catalog
 from llmc.course.learner import journal
@@ -31,7 +31,7 @@ def lesson(request):
 
 def test_kept_answers(lesson):
     outcomes = [lesson.give(answer, seed=1) for answer in lesson.answers]
-    print("\n" + table(outcomes))
+    print(summary(outcomes))
     told = [f"{o.answer.name} should say {o.answer.says!r}\n{o.message}" for o in outcomes if not o.as_it_should]
     assert not told, "\n\n".join(told)
 
