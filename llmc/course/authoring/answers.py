@@ -29,8 +29,8 @@ from pathlib import Path
 from types import FunctionType
 
 from llmc.course.checks import check as check_cell
-from llmc.course.checks.diagnosis import Diagnosis, WrongAnswer
 from llmc.course.checks.exercise import exercise_named
+from llmc.course.checks.messages.diagnosis import Diagnosis, WrongAnswer
 from llmc.course.exercises.layout import checkout
 from llmc.course.kernel_checks import runs
 from llmc.course.learner import journal
@@ -167,7 +167,7 @@ class Lesson:
             namespace[answer.exercise] = mine
 
     def generated(self, exercise, chosen=list):
-        """(words, accepted) of the likely edits of an exercise's solution, given to its check. chosen: which of them."""
+        """(words, accepted) of the likely edits of a solution, given to its check. chosen: which of them."""
         solution = self.namespace[exercise]
         if isinstance(solution, str):
             for edit in chosen(likely(c_edits.edits(solution))):

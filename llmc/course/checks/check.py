@@ -24,14 +24,14 @@ import numpy as np
 from llmc.course.checks import exceptions, hidden_state
 from llmc.course.checks.calls import Call
 from llmc.course.checks.comparison import compare, exchanged
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, describe, describe_result, listed
-from llmc.course.checks.exceptions import by_compiler
 from llmc.course.checks.exercise import exercise_named, labelled, named_arguments
 from llmc.course.checks.guards.arguments import Containers, Protected
 from llmc.course.checks.guards.endless import Limit, StillRunning, Stopped, where
 from llmc.course.checks.guards.inputs import awkward, guarded, read_only
 from llmc.course.checks.guards.isolation import without_llmc
 from llmc.course.checks.guards.threads import LeftRunning, has_prange, no_race_in
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe, describe_result, listed
+from llmc.course.checks.messages.numba_errors import by_compiler
 from llmc.course.learner import journal
 from llmc.course.mutation.program import solution_of
 from llmc.course.own_names import learners_names, names_of
@@ -116,7 +116,7 @@ class check:
     def _completed(self, found: Diagnosis) -> Diagnosis:
         """With the call, folded, and an edit with which the whole check passes, if the learner's function stopped."""
         if found.kind is Kind.EXCEPTION and self.explains and self.calls:
-            from llmc.course.mutation.search import PythonSearch
+            from llmc.course.checks.search import PythonSearch
 
             edit = PythonSearch(self, "").repair()
             found.more += [f"Your function passes this whole check {edit.words}, in line {edit.line}."] if edit else []
@@ -282,7 +282,7 @@ class check:
 
     def search(self, array, right):
         """What looks for edits that explain a wrong output of the last call; None if it is none of its outputs."""
-        from llmc.course.mutation.search import PythonSearch  # which runs checks, too
+        from llmc.course.checks.search import PythonSearch  # which runs checks, too
 
         call = self.calls[-1] if self.calls else None
         label = call and (self.comparing or call.label_of(array))

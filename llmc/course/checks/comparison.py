@@ -9,8 +9,8 @@ from itertools import permutations
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, describe
-from llmc.course.checks.heatmap import Picture, picture
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe
+from llmc.course.checks.messages.heatmap import Picture, picture
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none

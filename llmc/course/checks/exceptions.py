@@ -6,13 +6,13 @@ An exception comes from the learner's own function, from the check cell, or from
 import linecache
 import re
 import sys
-from pathlib import Path
 from traceback import walk_tb
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, arrays_in
 from llmc.course.checks.guards.isolation import is_foreign
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, arrays_in
+from llmc.course.checks.messages.numba_errors import by_compiler, why_not_compiled
 from llmc.course.own_names import is_check_name, is_learners_name
 
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
@@ -136,47 +136,3 @@ def _in_check_cell(check, error, frame, line) -> Diagnosis:
 def _text(error) -> str:
     """ "ValueError: operands could not be broadcast", without NumPy's own advice."""
     return f"{type(error).__name__}: {error}".removesuffix(" Use a.any() or a.all()").rstrip(": ")
-
-
-WRITES = ("setitem(readonly array", "Cannot modify readonly array", "explicit output that is read-only")
-PARALLEL = (
-    "Plain Python has nothing against it, but the turns of a prange run at the same time, in any order: leave its "
-    "index as it is, and use other names for what changes from turn to turn."
-)
-PYTHON_ONLY = "Plain Python may have nothing against it: Numba knows only a part of the language."
-ADVICE = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."
-
-
-def by_compiler(error) -> bool:
-    """Did Numba raise this while it compiled? An exception that compiled code raises is the learner's own."""
-    if "numba" not in sys.modules:
-        return False
-    if type(error).__module__.startswith("numba."):
-        return True
-    numba = str(Path(sys.modules["numba"].__file__).parent)
-    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
-    return bool(files) and files[-1].startswith(numba) and "No matching definition" not in str(error)
-
-
-def writes_to_input(error) -> bool:
-    """Does Numba refuse to write to a read-only array?"""
-    return any(words in str(error) for words in WRITES)
-
-
-def why_not_compiled(error) -> tuple[str, list[str]]:
-    """(what Numba could not compile, further lines: the line of code, what to do)."""
-    said = str(error)
-    places = re.findall(r'File "([^"]+)", line (\d+)', said)
-    code = linecache.getline(places[-1][0], int(places[-1][1])).strip() if places else ""
-    at = [f"    in line {places[-1][1]}:  {code}"] if code else []
-    if writes_to_input(error):
-        return "an input was written to. Inputs must stay as they are: write to the outputs, or to a new array", at
-    if isinstance(error, NotImplementedError):
-        return f"Numba cannot compile your code; it does not know this: {error}", at
-    if not type(error).__module__.startswith("numba."):  # the compiler itself stumbled
-        return f"Numba cannot compile your code, and says only {type(error).__name__}: {error}", at
-    lines = [line.strip() for line in said.splitlines() if line.strip() and "nopython mode pipeline" not in line]
-    parallel = "parallel loop" in said or "prange" in said
-    unsupported = type(error).__name__.startswith("Unsupported")
-    advice = PARALLEL if parallel else PYTHON_ONLY if unsupported else ADVICE
-    return "Numba cannot compile your code: " + " ".join(lines[:2]), [*at, advice]

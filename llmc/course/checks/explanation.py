@@ -16,7 +16,7 @@ import numpy as np
 
 from llmc.course.checks.check import running
 from llmc.course.checks.comparison import Difference, same
-from llmc.course.checks.diagnosis import Diagnosis, Kind
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind
 from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
 
 

@@ -7,7 +7,7 @@ step is proportional to each element, because no single step suits both x = 1000
 import numpy as np
 
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import WrongAnswer, describe_result
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe_result
 
 TOLERANCE = 1e-5  # relative to the largest entry; a right gradient lands near 1e-9
 MANY = 400  # elements; of larger arrays, a random subset is checked

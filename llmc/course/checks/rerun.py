@@ -14,7 +14,7 @@ import numpy as np
 
 from llmc.course import uncleared
 from llmc.course.checks import check as check_cell
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.learner import journal
 
 try:

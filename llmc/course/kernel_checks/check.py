@@ -41,7 +41,7 @@ from functools import partial
 import numpy as np
 
 from llmc.course.checks.check import check, say
-from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.course.kernel_checks import demands, report_text, runs
 from llmc.course.kernel_checks.device_variables import Kept

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.cuda.emulator.reporting import float4, sharing
 
 DRAW = "To see which thread touches what:  c.report.plot()"

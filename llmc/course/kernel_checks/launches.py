@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from llmc.course.checks.diagnosis import listed
+from llmc.course.checks.messages.diagnosis import listed
 from llmc.cuda.emulator.compiling.text import mask
 
 

@@ -1,6 +1,6 @@
 """From the emulator's report of a launch to a Diagnosis: the gravest problem in full, the others by name."""
 
-from llmc.course.checks.diagnosis import Diagnosis, Kind, stopped
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, stopped
 from llmc.cuda.emulator.findings.kinds import BY_NAME, GRAVITY
 
 DRAW = "To see which thread touches what:  c.report.plot()"

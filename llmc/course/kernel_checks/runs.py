@@ -7,8 +7,8 @@ import numpy as np
 
 from llmc import cuda
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.guards.inputs import BAND, guard_of, guarded
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.errors import NoCompiler, UserError
 from llmc.kernels.tensor_cores import compute_capability
 

@@ -11,11 +11,11 @@ from functools import cached_property
 import numpy as np
 
 from llmc.course.checks.calls import same_error
+from llmc.course.checks.search import Search
 from llmc.course.kernel_checks import runs
 from llmc.course.mutation import c_edits, named
 from llmc.course.mutation.program import solution_source, source_of, text_in
 from llmc.course.mutation.schemata import Schemata, with_edit
-from llmc.course.mutation.search import Search
 from llmc.errors import KernelError, NoCompiler, UserError
 
 ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but for the order of sums

@@ -2,7 +2,7 @@
 
 import re
 
-from llmc.course.checks.diagnosis import WrongAnswer, describe
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.cuda.emulator.compiling.python_habits import ONE_INDEX
 from llmc.cuda.emulator.compiling.source import kernels, mask

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, compare, gradient_check
-from llmc.course.checks import diagnosis as explain
-from llmc.course.checks.heatmap import picture
+from llmc.course.checks.messages import diagnosis as explain
+from llmc.course.checks.messages.heatmap import picture
 
 RNG = np.random.default_rng(0)
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from llmc.course import WrongAnswer, check
+from llmc.course.checks import search
 from llmc.course.checks.exercise import EXERCISES, Exercise
 from llmc.course.checks.rerun import little_memory
 from llmc.course.kernel_checks.check import kernel_check
-from llmc.course.mutation import c_edits, named, program, search
+from llmc.course.mutation import c_edits, named, program
 from llmc.course.mutation.program import TooLong, edited, plain, program_in
 from llmc.course.mutation.python_edits import edits
 from llmc.course.mutation.schemata import Schemata, with_edit

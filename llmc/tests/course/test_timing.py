@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.checks.speed import measurement as speed
 from llmc.course.checks.speed.timing import faster, race
 from llmc.course.measure import peak_bytes, resident_peak

@@ -10,8 +10,8 @@ list afterwards takes the result for the input.
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import WrongAnswer, describe
-from llmc.course.checks.exceptions import by_compiler, writes_to_input
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe
+from llmc.course.checks.messages.numba_errors import by_compiler, writes_to_input
 
 STAY = "Inputs must stay as they are: compute into something new."
 REFUSES = ("No matching definition", "not writable", "must have flags", "buffer source array is read-only")

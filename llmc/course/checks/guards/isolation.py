@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.compilation import paused_while_compiling
 
 PACKAGE = Path(__file__).parents[3]  # …/llmc; not resolved, because code objects name their files as imported

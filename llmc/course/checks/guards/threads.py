@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 
 SAMPLE = 4096  # numbers
 PATIENCE = 1.0  # seconds in which such a thread ends; those that wait for more work do not end

@@ -11,8 +11,8 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.guards.isolation import is_foreign
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.own_names import learners_names
 
 MANY = 100_000  # objects that are looked at

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.speed.measurement import Speed, hopeless, measure
 from llmc.course.checks.speed.retained_arrays import retained_bytes, said_of_retained
 from llmc.course.measure import peak_bytes

@@ -1,0 +1,185 @@
+"""Which edit of our solution gives a learner's wrong numbers, and which edit of the learner's text makes them right?
+
+The evidence is numbers, never the likeness of code. An edit of our solution must give the learner's error in the case
+that failed, and what the learner's code gives in cases with other numbers. An edit of the learner's text must make that
+case right, and then pass the whole check on three draws. What is tried is counted in edits and in turns of loops, never
+in seconds: the same answer gets the same words on every machine.
+
+`Search` holds what Python and CUDA C have in common; `KernelSearch` is in `kernel_checks/search.py`.
+"""
+
+import ast
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+from llmc.course.checks.calls import Call, alike, same_error
+from llmc.course.checks.hidden_state import right_when_new
+from llmc.course.checks.rerun import calls_with, passes, quietly
+from llmc.course.mutation import named
+from llmc.course.mutation.edit import Edit
+from llmc.course.mutation.program import TURNS, Program, edited, program_in, program_of, solution_of, solution_source
+from llmc.course.mutation.python_edits import edits
+from llmc.course.own_names import learners_names
+
+WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
+FEWEST = 40  # edits that are tried however long they take
+WHOLE = 12  # edits that the whole check is run with
+FRESH = 4  # cases with other numbers that must agree
+ALL = 2  # outputs of a case are explained
+
+
+@dataclass
+class Search:
+    """A case that failed. label: of the wrong output, None if the code stopped. got, right: that output.
+
+    Subclasses know the `case`, its `outputs` {label: value}, `others` [(case, what the learner's code gives, what is
+    right)], and `candidates`, the edited codes; `run` makes the outputs that a code gives in a case.
+    """
+
+    check: object
+    label: object
+    got: object = None
+    right: object = None
+
+    def named_mistake(self) -> named.Mistake | None:
+        """The first named mistake that gives the learner's numbers, in all outputs if there is one; None for none."""
+        return self._first(self.mistaken(), lost=True)
+
+    def edit_of_ours(self) -> Edit | None:
+        """The first generated edit of our solution that does."""
+        return self._first(self.edited_ours())
+
+    def repair(self) -> Edit | None:
+        """The edit of the learner's code with which the whole check passes; None where two different lines do."""
+        found, whole = [], 0
+        with learners_names(), quietly():
+            for edit, code in self.edited_theirs():
+                if not self.mends(code):
+                    continue
+                whole += 1
+                if passes(self.check, self.answer_with(edit)):
+                    found.append(edit)
+                if len({each.line for each in found if not each.said}) > 1:
+                    return None
+                if whole == WHOLE:
+                    break
+        return found[0] if found else None
+
+    def _first(self, candidates, lost=False):
+        first = None
+        with quietly():
+            for each, code in candidates:
+                explained = self.explained_by(code, lost)
+                if explained == ALL:
+                    return each
+                first = each if explained and first is None else first
+        return first
+
+    def explained_by(self, code, lost=False) -> int:
+        """ALL if this code gives what the learner's gives, here and for other numbers; 1 if the other outputs of this
+        case differ; 0 if the wrong one does. lost: as in `same_error`.
+        """
+        made = self.run(code, self.case)
+        if self.label not in made or not self.same_error(made[self.label], self.got, self.right, lost):
+            return 0
+        for case, theirs, right in self.others:
+            other = self.run(code, case).get(self.label)
+            if other is None or not (self.alike(other, theirs) or self.same_error(other, theirs, right)):
+                return 0
+        others = [label for label in self.outputs if label != self.label and label in made]
+        return ALL if all(self.alike(made[label], self.outputs[label]) for label in others) else 1
+
+    same_error, alike = staticmethod(same_error), staticmethod(alike)
+
+
+class PythonSearch(Search):
+    """The last call of a check; a code is a Program, or a function."""
+
+    @property
+    def case(self) -> Call:
+        return self.check.calls[-1]
+
+    @property
+    def outputs(self) -> dict:
+        return self.case.outputs
+
+    @cached_property
+    def solution(self) -> Program | None:
+        return solution_of(self.check.exercise.name)
+
+    @cached_property
+    def answer(self) -> Program | None:
+        with learners_names():
+            return program_of(self.case.function)
+
+    @cached_property
+    def others(self) -> list:
+        found = []
+        if self.solution is None:
+            return found
+        with learners_names():
+            for call in calls_with(self.check, self.solution.function())[-FRESH - 3 :]:
+                theirs = self.run(self.case.function, call).get(self.label) if call.arguments is not None else None
+                if theirs is not None and call.outputs.get(self.label) is not None:
+                    found.append((call, theirs, call.outputs[self.label]))
+        wrong = [each for each in found if not alike(each[1], each[2])]
+        return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:2]
+
+    def run(self, code, call) -> dict:
+        with suppress(Exception):
+            return call.run(code.function() if isinstance(code, Program) else code)
+        return {}
+
+    def mistaken(self):
+        """(mistake, our solution with it)."""
+        source, names = solution_source(self.check.exercise.name)
+        if self.case.arguments is not None and source:
+            for mistake in named.mistakes(self.check.exercise.mistakes):
+                with suppress(ValueError, SyntaxError):  # where a learner has changed the solution's text
+                    yield mistake, program_in(named.applied(source, mistake), self.check.exercise.name, names)
+
+    def edited_ours(self):
+        """(edit, our solution while it is edited)."""
+        return self._edited(self.solution, lambda edit: True)
+
+    def edited_theirs(self):
+        """(edit, the learner's function while it is edited), where there is something to compare it with."""
+        if self.label or self.solution:
+            constants = self.solution.constants() if self.solution else set()
+            yield from self._edited(self.answer, lambda edit: believable(edit, constants))
+
+    def _edited(self, program, wanted):
+        for edit in edits(program.own)[: self.tries(program)] if program and self.case.arguments is not None else ():
+            if wanted(edit):
+                with edited(edit.changes):
+                    yield edit, program
+
+    def tries(self, program) -> int:
+        """How many edits of a program may be tried: fewer where a run is long."""
+        with suppress(Exception):
+            return max(FEWEST, int(WORK / (1 + 10 * program.turns(self.case.run) + self.case.size)))
+        return FEWEST
+
+    def answer_with(self, edit):
+        """The learner's function with this edit, which is made now."""
+        return self.answer.function(TURNS * 10)
+
+    def mends(self, program) -> bool:
+        """Is the failing call right now: the output that was wrong, or all of them where it stopped?"""
+        made = self.run(program, self.case)
+        right = {self.label: self.right} if self.label else self._right
+        return bool(right) and all(label in made and alike(made[label], array) for label, array in right.items())
+
+    @cached_property
+    def _right(self) -> dict:
+        return self.run(self.solution, self.case)
+
+    def right_when_new(self) -> str:
+        """A sentence if the call is right in a fresh copy of the learner's function; else ""."""
+        return right_when_new(self.case, self.label, self.right) if self.case.arguments is not None else ""
+
+
+def believable(edit: Edit, constants) -> bool:
+    """No number that our solution lacks, nothing dropped from a floor division: such an edit makes up for a mistake."""
+    return (edit.constant is None or edit.constant in constants | {0, 1, -1}) and edit.drops is not ast.FloorDiv
