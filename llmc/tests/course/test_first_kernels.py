@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from llmc.course import recording
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.figures import roofline
 from llmc.course.kernel_checks.check import kernel_check
 from llmc.course.kernel_checks.source import one_index

@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from llmc.course import check, compare
-from llmc.course.checks.diagnosis import WrongAnswer
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.learner import journal
 from llmc.course.uncleared import GARBAGE, garbage, marked
 
