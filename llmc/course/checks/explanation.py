@@ -103,7 +103,7 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
     found.output, found.look = name, found.look or look
     if difference is not None and not found.table:
         found.picture = difference.picture()
-        found.table = difference.table()[: 3 if found.picture else None]
+        found.table = difference.table()
     elif known is not None and found is not known:
         found.table = known.table
         found.more = [*found.more, f"{known.sentence}."]

@@ -13,17 +13,16 @@ from llmc.course.own_names import learners_names
 CLEARLY = 1e-3  # of the largest number: what differs by less may be rounding
 KEEPS = (dict, list, set)
 COMPUTED = "it keeps what it has computed for an array, by its address or its size, though its numbers change"
-ROOM = 1 / 3  # the power of a type's largest number that large ones are: their squares are finite
 
 
 def after_success(check) -> str:
-    """A sentence if an answer that was right gives an old result for new numbers, or another one after large ones."""
+    """A sentence if an answer that was right gives an old result for new numbers."""
     call = check.smallest
     solution = solution_of(check.exercise.name)
     if call is None or solution is None or check.exercise.name != check.name:
         return ""
     with learners_names(), np.errstate(all="ignore"), suppress(Exception):  # such a call may stop
-        return _stale(call, solution) or _after_large(call, solution)
+        return _stale(call, solution)
     return ""
 
 
@@ -60,26 +59,6 @@ def _stale(call, solution) -> str:
             if same and _far(before[label], after[label]) and _far(again[label], after[label]):
                 told = f"your function gives a result again when other numbers are written into `{names[at]}`"
                 return f"{told}: {COMPUTED}"
-    return ""
-
-
-def _after_large(call, solution) -> str:
-    """Does a call with very large numbers change what the next one gives?"""
-    floats = [a for a in call.arguments if isinstance(a, np.ndarray) and a.dtype.kind == "f" and np.isfinite(a).any()]
-    tops = [float(np.finfo(a.dtype).max) ** ROOM / np.abs(a[np.isfinite(a)]).max(initial=1e-9) for a in floats]
-    if not tops:
-        return ""
-    factor = 2.0 ** int(np.log2(min(tops)))
-    times = lambda a: a * a.dtype.type(factor) if any(a is each for each in floats) else copy.deepcopy(a)  # noqa: E731
-    first = _outputs(call, call.function, *copy.deepcopy((call.arguments, call.options)))
-    _outputs(call, call.function, tuple(map(times, call.arguments)), copy.deepcopy(call.options))
-    again = _outputs(call, call.function, *copy.deepcopy((call.arguments, call.options)))
-    right = _outputs(call, solution.function(), *copy.deepcopy((call.arguments, call.options)))
-    for label in first.keys() & again.keys() & right.keys():
-        wrong = _far(again[label], right[label]) and not _far(first[label], right[label])
-        if wrong and _far(first[label], again[label]):
-            once = "your function gives something else for the same arguments after a call with very large numbers"
-            return f"{once}: it keeps something from one call to the next{_where(program_of(call.function))}"
     return ""
 
 

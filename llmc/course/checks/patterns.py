@@ -149,7 +149,8 @@ def other_order(it: Difference):
     for axis in range(it.got.ndim):
         order = _order_of(np.moveaxis(it.got, axis, 0), np.moveaxis(it.expected, axis, 0))
         if order is not None:
-            return f"{it.what} is right, except for the order along axis {axis}: {_permutation(order)}"
+            some = f"0, 1, … hold what belongs to {', '.join(map(str, order[:8]))}{', …' * (len(order) > 8)}"
+            return f"{it.what} is right, except for the order along axis {axis}: {some}"
     return None
 
 
@@ -190,13 +191,6 @@ def _order_of(got, expected):
 def _distinct(array) -> bool:
     """Do most of its numbers differ from each other? Zeros and ones are in some order by chance."""
     return np.count_nonzero(np.diff(np.sort(array, axis=None))) > array.size / 2
-
-
-def _permutation(order) -> str:
-    n = len(order)
-    if (order == np.arange(n)[::-1]).all() and n > 2:
-        return "it is reversed"
-    return "its entries are permuted" if n > 8 else f"0, 1, … hold what belongs to {', '.join(map(str, order))}"
 
 
 def _how_many(left, written) -> str:

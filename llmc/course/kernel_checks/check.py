@@ -174,18 +174,6 @@ class kernel_check(check):
             self, at, args[at] if at is not None else None, right, code, kernel, launch, copy.deepcopy(args)
         )
 
-    def relaunched(self, arguments) -> list | None:
-        """Copies of these arguments as the last kernel leaves them, in a launch of the same sizes; None if it fails."""
-        code, kernel, (grid, block, _, outputs, shared_mem, options), _ = self._last
-        given = copy.deepcopy(arguments)
-        try:
-            report = runs.emulate(
-                code, kernel, grid, block, given, outputs=outputs, shared_mem=shared_mem, options=options
-            )
-        except WrongAnswer:
-            return None
-        return None if report.problems else given
-
     def demand(self, **limits):
         """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""
         if error := self._at_the_end():

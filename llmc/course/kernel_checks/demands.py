@@ -50,26 +50,25 @@ def wasteful(report, what, limit, look, ours=lambda: None) -> WrongAnswer | None
     return WrongAnswer(sentence, Kind.DEMAND, more=[each for each in more if each], look=look, table=_table(report))
 
 
+COSTS = {  # of a use of an array by a line, and the word for it
+    "efficiency": (lambda use: (use.sectors - use.ideal) * (use.space == "global"), "sectors that are not used"),
+    "sectors": (lambda use: use.sectors, "sectors"),
+    "requests": (lambda use: use.requests * (use.space == "global"), "requests"),
+    "shared_requests": (lambda use: use.requests * (use.space == "shared"), "requests"),
+    "bank_conflicts": (lambda use: use.extra, "extra passes"),
+}
+
+
 def _costliest_line(report, what, ours) -> str:
     """The line, by array, that costs most of what is demanded, next to what our solution has there."""
-    cost = {
-        "efficiency": lambda use: (use.sectors - use.ideal) * (use.space == "global"),
-        "sectors": lambda use: use.sectors,
-        "requests": lambda use: use.requests * (use.space == "global"),
-        "shared_requests": lambda use: use.requests * (use.space == "shared"),
-        "bank_conflicts": lambda use: use.extra,
-    }.get(what)
-    if cost is None:
-        return ""
+    cost, word = COSTS.get(what, (lambda use: 0, ""))
     worst = max(report.lines, key=cost, default=None)
     if worst is None or cost(worst) <= 0:
         return ""
-    mine = sum(cost(use) for use in report.lines if (use.name, use.write) == (worst.name, worst.write))
-    theirs = ours and sum(cost(use) for use in ours.lines if (use.name, use.write) == (worst.name, worst.write))
+    used = lambda each: sum(cost(u) for u in each.lines if (u.name, u.write) == (worst.name, worst.write))  # noqa: E731
+    less = f"; our solution has {used(ours):,}" if ours and used(ours) < used(report) else ""
     does = "writes" if worst.write else "reads"
-    less = f"; our solution has {theirs:,}" if theirs is not None and theirs < mine else ""
-    word = {"efficiency": "sectors that are not used", "bank_conflicts": "extra passes"}.get(what, what.split("_")[-1])
-    return f"Most of it is for {worst.name}, which line {worst.line} {does}: {mine:,} {word}{less}."
+    return f"Most of it is for {worst.name}, which line {worst.line} {does}: {used(report):,} {word}{less}."
 
 
 def _table(report) -> list[str]:

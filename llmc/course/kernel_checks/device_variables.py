@@ -19,19 +19,19 @@ class Kept:
     """
 
     def __init__(self, code, kernel, options, arguments):
-        self._first = self._again = None
-        self._variables, self._held = {}, {}
+        self._variables, self._again = {}, None
         with suppress(KernelError, NoCompiler, UserError):  # of which the launch itself will tell
             if names := global_names(code):
                 build = Build(code, (kernel,), options)
                 self._variables = {name: build.variable(name, True) for name in names}
-        if self._variables:
-            self._held = {name: bytes(each) for name, each in self._variables.items()}
-            self._arguments = copy.deepcopy(arguments)
+        self._held, self._arguments = self._now(), copy.deepcopy(arguments) if self._variables else None
+
+    def _now(self) -> dict:
+        return {name: bytes(each) for name, each in self._variables.items()}
 
     def after(self, arguments, again):
         """Note what that launch, which was right, left; again(arguments): makes it once more and returns the report."""
-        if any(bytes(each) != self._held[name] for name, each in self._variables.items()):
+        if self._now() != self._held:
             self._first, self._again = copy.deepcopy(arguments), again
 
     def told(self) -> str:
@@ -39,13 +39,12 @@ class Kept:
 
         The variables then hold again what they held before the first launch, for the next check of this kernel.
         """
-        if self._again is None:
-            return ""
-        first, again, self._again = self._first, self._again, None
-        changed = [name for name, each in self._variables.items() if bytes(each) != self._held[name]]
-        report = again(self._arguments)
-        alike = all(np.allclose(a, b, **CLOSE) for a, b in zip(first, self._arguments) if isinstance(a, np.ndarray))
-        if alike and not report.problems or not changed:
+        again, self._again = self._again, None
+        changed = [name for name, each in self._now().items() if each != self._held[name]] if again else []
+        report = again(self._arguments) if again else None
+        pairs = zip(self._first, self._arguments) if again else ()
+        alike = all(np.allclose(a, b, **CLOSE) for a, b in pairs if isinstance(a, np.ndarray))
+        if not changed or alike and not report.problems:
             return ""
         for name, each in self._variables.items():
             each[:] = self._held[name]

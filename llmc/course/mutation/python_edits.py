@@ -108,8 +108,6 @@ def _of_expression(node, owner, field, names):
         yield from _of_constant(node, owner, field)
     elif isinstance(node, ast.Name):
         yield from _of_name(node, owner, field, names)
-    elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
-        yield 1, ast.Tuple([*reversed(node.elts)], node.ctx)
 
 
 def _of_operation(node):

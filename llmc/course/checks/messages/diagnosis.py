@@ -84,8 +84,7 @@ class WrongAnswer(AssertionError):
         it = self.diagnosis
         head = f"✗ {self.exercise}: " if self.exercise else ""
         lines = [head + stopped(it.sentence), *it.more, *_place(it), *([""] if it.table else []), *it.table]
-        drawn = [it.picture.text()] if it.picture and it.picture.text() else []
-        return "\n".join([*lines, *drawn, *it.folded])
+        return "\n".join([*lines, *it.folded])
 
     def _render_traceback_(self, *unused):
         """What IPython shows instead of a traceback: the exercise's name; the message follows as HTML, with links."""
@@ -100,10 +99,9 @@ class WrongAnswer(AssertionError):
         it = self.diagnosis
         first, *rest = stopped(it.sentence).split("\n")
         parts = [f"<div><b>{_linked(first)}</b></div>", *(_line(line) for line in [*rest, *it.more, *_place(it)])]
-        if it.table:
-            parts.append(f'<div style="{TABLE}">\n{escape(chr(10).join(it.table))}</div>')
-        if it.picture:
-            parts.append(it.picture.html())
+        table = it.table[: 3 if it.picture else None]
+        parts += [f'<div style="{TABLE}">\n{escape(chr(10).join(table))}</div>'] if table else []
+        parts += [it.picture.html()] if it.picture else []
         if it.folded:
             parts.append(f"<details><summary>The call</summary>{''.join(map(_line, it.folded))}</details>")
         return f'<div class="mathjax_ignore" style="{STYLE}">{"".join(parts)}</div>'  # else two dollars are a formula

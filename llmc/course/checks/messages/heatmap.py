@@ -1,4 +1,4 @@
-"""Where is an array wrong? A small picture below the numbers: HTML in a notebook, · and ✗ as text elsewhere.
+"""Where is an array wrong? A small picture below the numbers, in a notebook.
 
 There is none when it would show nothing new: when something is wrong everywhere, or only one entry is.
 """
@@ -10,29 +10,16 @@ import numpy as np
 
 SMALL = 4  # entries; the list of numbers shows these anyway
 ROWS, COLUMNS = 24, 48  # of a picture; larger arrays are drawn in blocks, and a block is wrong if any entry in it is
-TEXT_ROWS = 12  # so that a message fits on the screen
-RIGHT, WRONG = "·", "✗"
 FRAME = "border:1px solid rgba(128,128,128,0.35);padding:0;width:{0}px;height:{0}px;min-width:{0}px"
 VERMILLION = "213,94,0"  # of the course's palette; transparent, so that both themes of JupyterLab can show it
 
 
 @dataclass
 class Picture:
-    """error (rows, columns): 0 where right, else |got - expected| divided by the largest such error.
-
-    Text has fewer blocks than HTML, and no lines at all if each of them holds something wrong.
-    """
+    """error (rows, columns): 0 where right, else |got - expected| divided by the largest such error."""
 
     title: str
     error: np.ndarray
-
-    def text(self) -> str:
-        """The title, and a line of · and ✗ for each row."""
-        blocks, many = _blocks(self.error, TEXT_ROWS, COLUMNS)
-        if blocks.all():
-            return ""
-        grid = ["    " + " ".join(WRONG if cell else RIGHT for cell in row) for row in blocks > 0]
-        return "\n".join([f"{self.title} ({RIGHT} right, {WRONG} wrong{many}):", *grid])
 
     def html(self) -> str:
         """A table of small squares, darker where the error is larger."""

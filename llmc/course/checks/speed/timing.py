@@ -95,7 +95,7 @@ def _goal(times) -> str:
 def _lean_would_do(memory, lean, function) -> str:
     """What would pass, too."""
     kept = said_of_retained(function)
-    takes = (
-        f"Your function's temporary arrays take {memory / 1e6:.1f} MB{f' (counted with them: {kept})' if kept else ''}"
+    takes = f"arrays take {memory / 1e6:.1f} MB{f' (counted with them: {kept})' if kept else ''}"
+    return (
+        f"Your function's temporary {takes}; with at most {lean / 1e6:.1f} MB, keeping up with the given one is enough."
     )
-    return f"{takes}; with at most {lean / 1e6:.1f} MB, keeping up with the given one is enough."
