@@ -199,9 +199,9 @@ class check:
             parts, mine = labelled(name, right), labelled(name, got[name])
             for label, part in parts.items():
                 self.comparing = f"argument {label}" if name in outputs else label
-                compare(
-                    label, mine.get(label), part, **exercise.bounds(name, *given), **how, look=exercise.look_for(name)
-                )
+                made = mine.get(label) if label != name else got[name]  # which may be a list where a number is asked
+                how |= {"look": exercise.look_for(name), **exercise.bounds(name, *given)}
+                compare(label, made, part, **how)
         self.comparing = ""
 
     def _expected(self, given, before) -> dict:

@@ -141,6 +141,7 @@ class PythonSearch(Search):
 
     def edited_ours(self):
         """(edit, our solution while it is edited)."""
+        _ = self.others  # for which the solution must be as it was
         return self._edited(self.solution, lambda edit: True)
 
     def edited_theirs(self):
