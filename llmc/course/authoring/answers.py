@@ -30,7 +30,7 @@ from types import FunctionType
 
 from llmc.course.checks import check as check_cell
 from llmc.course.checks.exercise import exercise_named
-from llmc.course.checks.messages.diagnosis import Diagnosis, WrongAnswer
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer
 from llmc.course.exercises.layout import checkout
 from llmc.course.kernel_checks import runs
 from llmc.course.learner import journal
@@ -169,6 +169,9 @@ class Lesson:
     def generated(self, exercise, chosen=list):
         """(words, accepted) of the likely edits of a solution, given to its check. chosen: which of them."""
         solution = self.namespace[exercise]
+        ours = self.give(Answer(exercise, "solution", self.answer_of[exercise], None), 1, False)
+        if not ours.accepted and ours.diagnosis.kind is not Kind.DEMAND:  # a busy machine may be too slow
+            raise AssertionError(f"{exercise}: without explanations, its check refuses our solution: {ours.message}")
         if isinstance(solution, str):
             for edit in chosen(likely(c_edits.edits(solution))):
                 code = with_edit(solution, edit)

@@ -229,7 +229,8 @@ class check:
                 raise WrongAnswer(told, Kind.SHAPE)
             return dict.fromkeys(names, result)
         wanted = f"{len(names)} results are expected, {listed(names, many=9)}"
-        if not (isinstance(result, tuple | list) or np.ndim(result) == 1) or len(result) != len(names):
+        stacked = isinstance(result, np.ndarray) and {result.shape[1:]} == set(map(np.shape, expected.values()))
+        if not (stacked or isinstance(result, tuple | list)) or len(result) != len(names):
             why = ": is a `return` missing?" if result is None else ""
             raise WrongAnswer(f"{wanted}, but your function returned {describe_result(result)}{why}", Kind.SHAPE)
         found = dict(zip(names, result))

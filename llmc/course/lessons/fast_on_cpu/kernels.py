@@ -1,139 +1,90 @@
-"""Lesson 11: what checks ask of a kernel besides its numbers: does it race, use threads, hide a NaN, use float64?
-
-A learner's function may be a Numba kernel, call some, or be plain NumPy, and then there is nothing to ask.
-"""
+"""Lesson 11: what its checks ask of a Numba kernel besides its numbers; of plain NumPy there is nothing to ask."""
 
 import re
-from time import perf_counter, process_time, thread_time
+from types import FunctionType
 
 import numpy as np
-from numba import get_num_threads
 
-from llmc.course.old.checks.compiled import kernels_of
-from llmc.course.old.checks.no_race import RACE
-from llmc.course.own_names import among_learners_names, learners_names
+from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.guards.threads import RACE, has_prange, no_race
+from llmc.course.own_names import learners_names
+from llmc.course.races.find import find_races
 
-# where to look; a test compares these titles with the headings of notebooks/11_fast_on_cpu.ipynb
-HIDDEN = 'lesson 11, section "9.2 · A NaN that stays hidden"'
-CONSTANTS = 'lesson 11, section "3.1 · Compile it"'
-ROUNDED = 4e-6  # of the largest dout: 1 - tanh² loses its digits near 0, and x and x² make more of that
-ROUGHLY = 0.01  # how near plain Python comes to a kernel: a sum that begins as 0.0 is a float64 only in the kernel
-ONE_THREAD = (
-    "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel compiled with "
-    f"parallel=True, and as many turns as there are threads, or more; {RACE}"
-)
-REUSED = "other numbers in arrays of the same shapes"
-COMPILED = 'lesson 11, section "3 · Your first kernel"'
+SMALL, RUNS = 70_000, 20  # numbers in a call that also runs in plain Python, which is slow: blocks of 8192 race there
 # In LLVM's code. A conversion alone does not count: Numba makes one to return a float32 to Python.
-ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")
+FLOAT64 = re.compile(r"= f(?:add|sub|mul|div|rem|neg|cmp) [^\n]*\bdouble\b")
 
 
-def many_positions(T, V) -> str:
-    """What a call of scatter_add with many positions has that those before had not."""
-    return f"{T:,} positions{f', more than the {V:,} tokens in the vocabulary' if T > V else ''}"
+def with_three_threads(tried):
+    """A sentence if a right kernel is wrong, or WrongAnswer if it races, where three threads share its work."""
+    given, adds = tried.given, tried.check.exercise.adds.split()
+    small = sum(map(np.size, given.values())) < SMALL and has_prange(tried.function)
+    watch = find_races(tried.function, *given.values()) if small else None
+    no_race(watch)
+    for name, after in zip(given, watch.arguments if watch else ()):
+        here, right = tried.got.get(name, after), tried.expected.get(name, after) + given[name] * (name in adds)
+        # roughly: a sum that begins as 0.0 is a float64 only in the kernel
+        here, there = (np.allclose(made, right, 0.01, 0.01, equal_nan=True) for made in (here, after))
+        if here and not there:
+            return f"{name} is right, but not where three threads share the work: is there a remainder?"
 
 
-def positions_left_out(dwpe, V) -> dict:
-    """The known mistake of a loop over the V tokens that goes over the T positions as well. dwpe: (T, C)."""
-    T = len(dwpe)
-    words = (
-        f"the reference without the positions from {V} on: there are {T}, more than the {V} tokens in the vocabulary"
-    )
-    return {words: dwpe * (np.arange(T) < V)[:, None]} if T > V else {}
+def keeps_nan(tried):
+    """A sentence if a NaN that went in did not come out, or came out at another place."""
+    for name, right in tried.expected.items() if any(np.isnan(each).any() for each in tried.given.values()) else ():
+        got, wanted = np.isnan(tried.got[name]), np.isnan(right)
+        if (got & ~wanted).any():
+            return f"a NaN at one place came out at another, in {name}"
+        if (wanted & ~got).any():
+            told = f"a NaN went in and a number came out, in {name}. A loss that diverged must stay visible"
+            return WrongAnswer(told, look=tried.check.exercise.place("9.2 · A NaN that stays hidden"))
 
 
-def rows_left_out(added, expected, dout, tokens):
-    """A function of nothing: a sentence if `added` to dwte (V, C) is what only the first rows of dout give; or None."""
-
-    def look():
-        rows, ids = dout.reshape(-1, dout.shape[-1]).astype(np.float64), tokens.ravel()  # (B·T, C), (B·T,)
-        lost, near = expected - added, 1e-3 * np.abs(expected).max()  # (V, C)
-        wrong = (np.abs(lost) > near).any(axis=1)[ids]  # (B·T,) is the sum of this row's token wrong?
-        rest, n = np.zeros(lost.shape), len(ids)
-        while n and wrong[n - 1]:
-            n -= 1
-            rest[ids[n]] += rows[n]
-            if np.allclose(rest, lost, rtol=0, atol=near):
-                told = f"dwte is what the first {n:,} of {len(ids):,} rows of dout add to it"
-                return f"{told}: the last {len(ids) - n:,} are left out"
-        return None
-
-    return look
-
-
-def runs(outputs, watch):
-    """(words for a message, outputs) of the call itself and of what `find_races` ran, if it could."""
-    return [("", outputs)] + ([(" with three threads", watch.arguments[: len(outputs)])] if watch else [])
-
-
-def repeat(function, held, *inputs, times=20, seconds=3.0):
-    """Call function(*outputs, *inputs) on copies of `held`: (how often, how many different results, the last ones).
-
-    Ends early, after 3 calls at least, once so many seconds have passed.
-    """
-    seen, begin = set(), perf_counter()
-    for n in range(1, times + 1):
-        outputs = [array.copy() for array in held]
+def judge_threads(scatter, dwte, dwpe, *inputs):
+    """Raise WrongAnswer unless all runs give the same bits, and several threads work in a compiled kernel."""
+    results = set()
+    for _ in range(RUNS):
+        tables = dwte.copy(), dwpe.copy()  # (V, C), (maxT, C)
         with learners_names():
-            function(*outputs, *inputs)
-        seen.add(b"".join(array.tobytes() for array in outputs))
-        if n >= 3 and perf_counter() - begin > seconds:
-            break
-    return n, len(seen), outputs
+            scatter(*tables, *inputs)
+        results.add(b"".join(table.tobytes() for table in tables))
+    if len(results) > 1:
+        raise WrongAnswer(f"{RUNS} runs on the same numbers gave {len(results)} results: a race", look=RACE)
+    watch, kernels = find_races(scatter, dwte, dwpe, *(array[:2] for array in inputs)), kernels_of(scatter)
+    no_race(watch)
+    if kernels and not (watch.threads > 1 if watch and watch.loops else any(map(_may_share, kernels))):
+        told = "right, but all of your kernel runs on one thread. It takes a prange to share out work, in a kernel"
+        told += " compiled with parallel=True, and as many turns as there are threads, or more"
+        raise WrongAnswer(told, Kind.DEMAND, look=RACE)
 
 
-def on_one_thread(watch, run) -> bool:
-    """Does run(), a function of nothing, leave all the work to the thread that calls it?
-
-    watch: what `find_races` saw of the same function, or None. Its pranges are proof enough. Threads of another kind
-    show in their processor time: every time, while others of this process are busy now and then.
-    """
-    if watch is not None and watch.loops:
-        return watch.threads <= 1
-    if watch is None and get_num_threads() == 1:  # there may be a prange
-        return False
-    run = among_learners_names(run)
-    run()  # compiles, and starts the threads
-    return any(_share_of_this_thread(run) > 0.8 for _ in range(3))
+def _may_share(kernel) -> bool:
+    """Has Numba shared out its array code, or is it made for threads of Python's own?"""
+    loops = [(made.metadata or {}).get("parfor_diagnostics") for made in kernel.overloads.values()]
+    array_code = kernel.targetoptions.get("parallel") and any(it is None or it.count_parfors() for it in loops)
+    return array_code or kernel.targetoptions.get("nogil")
 
 
-def _share_of_this_thread(run, times=5) -> float:
-    """Of the processor time that the process takes meanwhile."""
-    all_threads, this_thread = process_time(), thread_time()
-    for _ in range(times):
-        run()
-    return (thread_time() - this_thread) / (process_time() - all_threads)
-
-
-def compiled(function) -> bool:
-    """Is this function a kernel, or does it call one?"""
-    return any(True for _ in kernels_of(function))
-
-
-def nan_lost(function) -> str:
-    """What to say of a NaN that went into a function and did not come out."""
-    assumed = any(_assumes_no_nan(kernel) for kernel in [function, *kernels_of(function)])
-    why = " A kernel is compiled with a fastmath that assumes that there is none." * assumed
-    return f"a NaN went in and a number came out.{why} A loss that diverged must stay visible; {HIDDEN}"
-
-
-def _assumes_no_nan(kernel) -> bool:
-    """Is it compiled with fastmath=True, or with nnan among the flags?"""
-    flags = getattr(kernel, "targetoptions", {}).get("fastmath")
-    return flags is True or isinstance(flags, set | frozenset) and bool(flags & {"fast", "nnan"})
-
-
-def float64_operations(function) -> int:
-    """Count the float64 operations in the compiled kernels that this function is, or calls, for float32 arrays."""
-    return sum(
-        len(ARITHMETIC.findall(kernel.inspect_llvm(signature)))
-        for kernel in kernels_of(function)
-        for signature in kernel.signatures
-        if "array(float32" in str(signature).lower()
-    )
+def kernels_of(function, seen=frozenset()) -> set:
+    """The compiled kernels that this function is, or calls by a name."""
+    plain = getattr(function, "py_func", getattr(function, "func", function))  # of a kernel, of a partial
+    if not isinstance(plain, FunctionType) or plain in seen:
+        return set()
+    called = [plain.__globals__.get(name) for name in plain.__code__.co_names]
+    called += [cell.cell_contents for cell in plain.__closure__ or ()]
+    found = [kernels_of(value, seen | {plain}) for value in called]
+    return set().union(*found, [function] if hasattr(function, "py_func") else [])
 
 
 def float64_note(function) -> str:
-    """ "", or a remark on a right answer whose kernels compute in float64."""
-    count = float64_operations(function)
-    return f"Its kernel has {count} operations in float64 ({CONSTANTS})." if count else ""
+    """ "", or a remark on a right answer whose kernels compute in float64 with float32 arrays."""
+    made = [(kernel, types) for kernel in kernels_of(function) for types in kernel.signatures]
+    wide = any(FLOAT64.search(kernel.inspect_llvm(types)) for kernel, types in made if "float32" in str(types))
+    return 'Its kernel computes in float64, too: lesson 11, section "3.1 · Compile it".' * wide
+
+
+def timed(c, *inputs):
+    """Before the timing: inputs are as in the last call, read-only where they were, or Numba compiles again."""
+    for array in inputs:
+        array.flags.writeable = id(c.calls[-1].function) in c._writable
+    c.before_timing()

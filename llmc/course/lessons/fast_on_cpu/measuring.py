@@ -11,7 +11,7 @@ from time import perf_counter, process_time
 from numba import get_num_threads, set_num_threads
 from threadpoolctl import threadpool_limits
 
-from llmc.course.old.checks.timing import race
+from llmc.course.checks.speed.timing import race
 
 CLOCK = perf_counter if sys.platform == "win32" else process_time  # on Windows, processor time moves in steps of 16 ms
 CLOSE = 1.05  # costs within 5% of each other count as equal
