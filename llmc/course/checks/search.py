@@ -24,7 +24,7 @@ from llmc.course.own_names import learners_names
 
 WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however long they take
-WHOLE = 12  # edits that the whole check is run with
+WHOLE = 12  # edits that the whole check is run with; of a kernel 8
 FRESH = 4  # cases with other numbers that must agree
 ALL = 2  # outputs of a case are explained
 
@@ -62,7 +62,7 @@ class Search:
                     found.append(edit)
                 if len({each.line for each in found if not each.said}) > 1:
                     return None
-                if whole == WHOLE:
+                if whole == self.whole:
                     break
         return found[0] if found else None
 
@@ -90,7 +90,7 @@ class Search:
         others = [label for label in self.outputs if label != self.label and label in made]
         return ALL if all(self.alike(made[label], self.outputs[label]) for label in others) else 1
 
-    same_error, alike = staticmethod(same_error), staticmethod(alike)
+    whole, same_error, alike = WHOLE, staticmethod(same_error), staticmethod(alike)
 
 
 class PythonSearch(Search):

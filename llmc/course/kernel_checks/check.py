@@ -170,9 +170,8 @@ class kernel_check(check):
         at = next((k for k, a in enumerate(args) if a is array), None) if array is not None else None
         if array is not None and at is None:
             return None
-        return KernelSearch(
-            self, at, args[at] if at is not None else None, right, code, kernel, launch, copy.deepcopy(args)
-        )
+        lines = {n for p in self.report.problems for n in (p.line, p.line2, *p.calls) if n} if self._report else ()
+        return KernelSearch(self, at, array, right, code, kernel, launch, copy.deepcopy(args), tuple(lines))
 
     def demand(self, **limits):
         """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""

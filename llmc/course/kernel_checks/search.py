@@ -33,6 +33,8 @@ class KernelSearch(Search):
     kernel: str = ""
     launch: tuple = ()
     after: tuple = ()
+    lines: tuple = ()  # that the emulator's report names
+    whole = 8
 
     @property
     def case(self):
@@ -92,8 +94,10 @@ class KernelSearch(Search):
         return self._schemata(self.ours, c_edits.edits(self.ours)) if self.ours and self.label is not None else ()
 
     def edited_theirs(self):
-        """(edit, the learner's kernel with it)."""
-        return self._schemata(self.code, c_edits.edits(self.code)) if self._right else ()
+        """(edit, the learner's kernel with it); a barrier belongs where the report sees the problem."""
+        near = range(min(self.lines) - 1, max(self.lines) + 2) if self.lines else ()
+        edits = [edit for edit in c_edits.edits(self.code) if not edit.said or not near or edit.line in near]
+        return self._schemata(self.code, edits) if self._right else ()
 
     def _schemata(self, code, edits):
         with suppress(KernelError, NoCompiler, UserError):

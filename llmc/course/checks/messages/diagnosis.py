@@ -166,7 +166,8 @@ def describe(value) -> str:
     if callable(value):
         return getattr(value, "__name__", f"a {type(value).__name__}")
     text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    named = len(text) > 40 or type(value).__repr__ is object.__repr__  # which shows an address
+    return f"a {type(value).__name__}" if named else text
 
 
 def describe_result(value) -> str:

@@ -1,70 +1,33 @@
-"""Lesson 17: tensors to plan memory for, and what is wrong with a plan. A tensor is (size, first, last)."""
+"""Lesson 17, exercise 5: tensors to plan memory for, and what is wrong with a plan. A tensor is (size, first, last)."""
 
+from contextlib import suppress
 from numbers import Integral
 
 import numpy as np
 
 from llmc import blocks
 from llmc.config import GPT2Config
-from llmc.course.lessons.gpu_training.arena_causes import of_overlap, of_size, overlapping, times_the_floor
-from llmc.course.old.checks.explain import WrongAnswer, describe
+from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe
+from llmc.course.checks.exercise import Exercise
+from llmc.course.mutation.program import solution_of
 
 UNIT = 16  # bytes: what every place is a multiple of
-LOOK = "→ Where to look: "
+
+# ------------------------------------------------------------------------------------------------------ the tensors
 
 
-def explain(offsets, tensors, where):
-    """WrongAnswer unless every tensor has a place of its own."""
-    if not isinstance(offsets, list | tuple | np.ndarray) or len(offsets) != len(tensors):
-        got = f"{len(offsets)} of them" if isinstance(offsets, list | tuple | np.ndarray) else describe(offsets)
-        raise WrongAnswer(f"return the first byte of each of the {len(tensors)} tensors as a list, not {got}.")
-    for k, offset in enumerate(offsets):
-        if not isinstance(offset, Integral) or isinstance(offset, bool):
-            raise WrongAnswer(f"the place of tensor {k} is {describe(offset)}, but a place is a whole number of bytes.")
-        if offset < 0:
-            raise WrongAnswer(f"the place of tensor {k} is {offset}: the array begins at byte 0.")
-        if offset % UNIT:
-            raise WrongAnswer(f"the place of tensor {k} is {offset}, which is no multiple of {UNIT}.")
-    _explain_overlaps(offsets, tensors, where)
+def sets_of_tensors(c):
+    """name, lists of tensors, how many times the floor their plans may take on average (None: any size is right)."""
+    yield "a few tensors", [_few(c.rng, n) for n in (5, 12, 2, 1) for _ in range(6)], None
+    yield "a GPT-2", [gpt2_tensors(GPT2Config(maxT=64, V=500, L=4, NH=2, C=64), B=2, T=64)], 1.1
+    yield "random tensors", [_random(c.rng, 120) for _ in range(12)], 1.18
 
 
-def _explain_overlaps(offsets, tensors, where):
-    """WrongAnswer about the first two tensors that share a byte while both live."""
-    pair = overlapping(offsets, tensors)
-    if pair:
-        raise WrongAnswer("\n".join([*_two(*pair, offsets, tensors), *of_overlap(offsets, tensors), f"{LOOK}{where}."]))
-
-
-def _two(j, k, offsets, tensors):
-    """Which two tensors overlap."""
-    yield f"tensors {j} and {k} overlap while both live."
-    for index, (n, a, b) in ((j, tensors[j]), (k, tensors[k])):
-        yield f"    tensor {index}: bytes {offsets[index]} to {offsets[index] + n - 1}, steps {a} to {b}"
-
-
-def demand(name, plans, most, where) -> float:
-    """The mean of array over floor; WrongAnswer above `most`. plans: (offsets, tensors) of several sets of tensors."""
-    share = times_the_floor(plans)
-    if share <= most:
-        return share
-    sentence = f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor. The goal is at most"
-    raise WrongAnswer("\n".join([f"{sentence} {most}.", *of_size(plans, most), f"{LOOK}{where}."]))
-
-
-# --------------------------------------------------------------------------------------------------------- the tensors
-
-
-def few(rng, n):
-    """n random tensors within a few steps."""
+def _few(rng, n):
+    """n tensors within a few steps."""
     first = rng.integers(0, 6, n)
     last = first + rng.integers(0, 5, n)
     return [(int(size), int(a), int(b)) for size, a, b in zip(rng.integers(1, 200, n), first, last)]
-
-
-def cases(rng):
-    """(name, several lists of tensors, how many times the floor their plans may take on average)."""
-    gpt2 = gpt2_tensors(GPT2Config(maxT=64, V=500, L=4, NH=2, C=64), B=2, T=64)
-    return [("a GPT-2", [gpt2], 1.1), ("random tensors", [_random(rng, 120) for _ in range(12)], 1.18)]
 
 
 def _random(rng, n):
@@ -93,3 +56,138 @@ def gpt2_tensors(config, B, T) -> list:
     for step in range(L + 2, end + 1):  # a layer's gradients
         tensors += [(4 * B * T * width * C, step, step) for width in (1, 3, 4)]
     return tensors
+
+
+# -------------------------------------------------------------------------------------------------------- the plans
+
+
+def judge_plans(c, function, name, sets, most):
+    """WrongAnswer unless the function gives each tensor of each set a place of its own, and needs few bytes."""
+    plans = []
+    for tensors in sets:
+        plans.append((c.call(function, list(tensors)), tensors))
+        judge_plan(c, *plans[-1])
+    share = times_the_floor(plans)
+    if most is None:
+        return
+    if share > most:
+        told = (
+            f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor; the goal is at most {most}"
+        )
+        raise WrongAnswer(told, Kind.DEMAND, more=_why_large(c, function, plans, most), look=c.exercise.look_for())
+    c.say(f"{name[0].upper()}{name[1:]}: {share:.3f} times the floor.")
+
+
+def judge_plan(c, offsets, tensors):
+    """WrongAnswer unless every tensor has a place, and no two of them meet."""
+    if not isinstance(offsets, list | tuple | np.ndarray) or len(offsets) != len(tensors):
+        got = f"{len(offsets)} of them" if isinstance(offsets, list | tuple | np.ndarray) else describe(offsets)
+        told = f"return the first byte of each of the {len(tensors)} tensors as a list, not {got}"
+        raise WrongAnswer(told, Kind.SHAPE)
+    for k, offset in enumerate(offsets):
+        if not isinstance(offset, Integral) or isinstance(offset, bool) or offset < 0 or offset % UNIT:
+            wanted = f"an int, 0 or more, and a multiple of {UNIT}"
+            raise WrongAnswer(f"the place of tensor {k} is {offset!r}, and should be {wanted}", Kind.SHAPE)
+    if pair := overlapping(offsets, tensors):
+        told, lives = "tensors {} and {} overlap while both live".format(*pair), [tensors[k][1:] for k in pair]
+        bytes_ = [(offsets[k], offsets[k] + tensors[k][0] - 1) for k in pair]
+        each = [f"{_from_to('byte', *b)}, {_from_to('step', *life)}" for b, life in zip(bytes_, lives)]
+        shared = [(max(a for a, _ in both), min(b for _, b in both)) for both in (bytes_, lives)]
+        more = [f"    tensor {k}: {where}" for k, where in zip(pair, each)]
+        more.append(f"They share {_from_to('byte', *shared[0])} in {_from_to('step', *shared[1])}.")
+        raise WrongAnswer(told, more=[*more, *_explained(c, offsets, tensors)], look=c.exercise.look_for())
+
+
+def _from_to(what, first, last) -> str:
+    """ "bytes 16 to 31", "step 2"."""
+    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
+
+
+def overlapping(offsets, tensors):
+    """The first two tensors (j, k), j < k, that share a byte while both live; None if there are none."""
+    for k, (size, first, last) in enumerate(tensors):
+        for j in range(k):
+            other, begins, ends = tensors[j]
+            meet = offsets[j] < offsets[k] + size and offsets[k] < offsets[j] + other
+            if meet and first <= ends and begins <= last:
+                return j, k
+    return None
+
+
+def floor(tensors) -> int:
+    """The largest sum of sizes that live in one step."""
+    steps = {first for _, first, _ in tensors}
+    return max(sum(size for size, first, last in tensors if first <= step <= last) for step in steps)
+
+
+def needed(offsets, tensors) -> int:
+    """Bytes of the array."""
+    return max(int(offset) + size for offset, (size, _, _) in zip(offsets, tensors))
+
+
+def times_the_floor(plans) -> float:
+    """The mean of array over floor; plans: (offsets, tensors) of several sets of tensors."""
+    return float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
+
+
+def _explained(c, offsets, tensors, repair=True) -> list:
+    """A sentence about the edit, of our solution or of the learner's function, that explains this plan; [] if none."""
+    c.comparing, solution = "places", solution_of(c.exercise.name)
+    search = c.search(offsets, solution.function()(list(tensors))) if c.explains and solution else None
+    c.comparing = ""
+    with suppress(MemoryError):  # an edit of a plan can make a list that holds itself, and NumPy unpacks it
+        if search and (told := search.right_when_new()):
+            return [f"The plan is wrong, and {told}."]
+        if search and (mistake := search.named_mistake()):
+            return [f"The list of places equals {mistake.made}."]
+        if search and repair and (edit := search.repair()):
+            return [f"Your function passes this whole check {edit.words}, in line {edit.line}."]
+    return []
+
+
+def _why_large(c, function, plans, most) -> list:
+    """Sentences about why these plans take more than `most` times the floor."""
+    if why := _explained(c, *plans[-1], repair=False):
+        return why
+    if all(needed(offsets, tensors) >= 0.98 * sum(size for size, *_ in tensors) for offsets, tensors in plans):
+        return ["That is all of them one after the other: nothing is used twice."]
+    turned = [sorted(tensors, reverse=True) for _, tensors in plans]
+    turned = [(c.call(function, list(tensors)), tensors) for tensors in turned]
+    share = times_the_floor(turned) if not any(overlapping(*plan) for plan in turned) else np.inf
+    told = "With the same tensors listed from the largest to the smallest your function takes"
+    return [f"{told} {share:.2f} times the floor."] if share <= most else []
+
+
+Exercise(
+    "plan_memory",
+    "17",
+    returns="places",
+    cases=sets_of_tensors,
+    look="3.2 · An arena",
+    mistakes=r"""
+        = our solution's with lives that end before their last step
+            | first <= ends and begins <= last => first < ends and begins < last
+        = our solution's without the question whether two tensors live at the same time
+            | if first <= ends and begins <= last => if False
+        = our solution's where only a tensor that begins during another's life meets it
+            | first <= ends and begins <= last => begins <= first <= ends
+        = our solution's where only a tensor that begins or ends during another's life meets it
+            | first <= ends and begins <= last => begins <= first <= ends or begins <= last <= ends
+        = our solution's with ends rounded down to a multiple of 16
+            | -(-(place + size) // 16) * 16 => (place + size) // 16 * 16
+        = our solution's with ends rounded up from a byte too few
+            | -(-(place + size) // 16) * 16 => -(-(place + size - 1) // 16) * 16
+        = our solution's in the order in which it places the tensors, not in the order of the list
+            | return offsets => return [offsets[k] for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0])]
+        = our solution's where a place steps back to the end of the last tensor below it: keep the highest end
+            | max(place, end) => end
+        = our solution's where one free byte is enough: a gap must be as large as the tensor
+            | place + size <= offset => place + 1 <= offset
+        = our solution's where the tensors are looked at in the order in which they were placed, not from the lowest up
+            | insort(placed, ( => placed.append((
+        = our solution's with the smallest tensors placed first, as they stand in these lists
+            | -tensors[k][0] => tensors[k][0]
+        = our solution's where a tensor lies above all that live at the same time, and no gap is used
+            | if place + size <= offset => if False
+    """,
+)

@@ -14,10 +14,11 @@ from llmc.kernels import classifier, layernorm, matmul, residual
 
 def fusions(config, B, T) -> dict:
     """{what: {kernels: µs}}, each apart and fused, at the model's sizes, over cold caches."""
+    N = B * T
     return {
-        "classifier": classifiers(B * T, config.V, config.Vp),
-        "bias and GELU": bias_gelus(B * T, 4 * config.C),
-        "residual and layernorm": residual_layernorms(B * T, config.C),
+        "classifier": classifiers(N, config.V, config.Vp),
+        "bias and GELU": bias_gelus(N, 4 * config.C),
+        "residual and layernorm": residual_layernorms(N, config.C),
     }
 
 
@@ -26,26 +27,18 @@ def classifiers(N, V, Vp):
     logits, probs, dlogits, losses = filled(N, Vp), filled(N, Vp), filled(N, Vp), filled(N)
     targets = cuda.asarray(np.random.RandomState(1).randint(0, V, N).astype(np.int32))  # (N,)
     three = kernels_of(apart.CLASSIFIER, "probabilities", "cross_entropy", "dlogits_of")
-    work = {
-        "three kernels": lambda: apart.classifier(
-            three, losses, probs, dlogits, logits, targets, 1 / N, V, threads=1024
-        )
-    }
+    launches = {"three kernels": partial(apart.classifier, three, losses, probs, dlogits, threads=1024)}
     for version in (1, 2, 3):
-        work[f"fused, version {version}"] = partial(
-            classifier.fused_classifier, losses, logits, targets, 1 / N, V, version=version
-        )
-    return {name: timed([launch]) for name, launch in work.items()}
+        fused = partial(classifier.fused_classifier, losses, version=version)
+        launches[f"fused, version {version}"] = fused
+    return {name: timed([partial(launch, logits, targets, 1 / N, V)]) for name, launch in launches.items()}
 
 
 def bias_gelus(N, C):
     """Bias and GELU on (N, C)."""
-    two = kernels_of(apart.BIAS_GELU, "add_bias", "gelu_of")
     sets = [(filled(N, C), filled(N, C), filled(C)) for _ in range(rotations(2 * N * C))]
-    return {
-        "two kernels": timed([partial(apart.bias_gelu, two, *arrays) for arrays in sets]),
-        "one kernel": timed([partial(fused_bias_gelu, *arrays) for arrays in sets]),
-    }
+    apart_ = partial(apart.bias_gelu, kernels_of(apart.BIAS_GELU, "add_bias", "gelu_of"))
+    return apart_and_fused(apart_, fused_bias_gelu, sets)
 
 
 def fused_bias_gelu(gelu_out, out, b):
@@ -58,26 +51,19 @@ def fused_bias_gelu(gelu_out, out, b):
 def residual_layernorms(N, C):
     """Residual and layernorm on (N, C)."""
 
-    def new():
-        return [
-            *(filled(N, C) for _ in range(2)),
-            filled(N),
-            filled(N),
-            filled(N, C),
-            filled(N, C),
-            filled(C),
-            filled(C),
-        ]
-
     def separate(added, normed, mean, rstd, x1, x2, w, b):
         residual.residual_forward(added, x1, x2)
         layernorm.layernorm_forward(normed, mean, rstd, added, w, b)
 
-    sets = [new() for _ in range(rotations(4 * N * C))]
-    return {
-        "two kernels": timed([partial(separate, *arrays) for arrays in sets]),
-        "one kernel": timed([partial(layernorm.residual_layernorm_forward, *arrays) for arrays in sets]),
-    }
+    shapes = (N, C), (N, C), (N,), (N,), (N, C), (N, C), (C,), (C,)
+    sets = [[filled(*shape) for shape in shapes] for _ in range(rotations(4 * N * C))]
+    return apart_and_fused(separate, layernorm.residual_layernorm_forward, sets)
+
+
+def apart_and_fused(two, one, sets) -> dict:
+    """µs of two kernels and of one, functions of the arrays of a set."""
+    both = {"two kernels": two, "one kernel": one}
+    return {name: timed([partial(launch, *arrays) for arrays in sets]) for name, launch in both.items()}
 
 
 def kernels_of(code, *names) -> dict:

@@ -5,6 +5,7 @@ carry the time at which their turn came. On the emulator a launch has ended when
 """
 
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ EVENTS = 4096  # made before the clock starts
 
 
 class Call(NamedTuple):
-    """A call of a backend function: its name; when the host made it and the GPU carried it out, (begin, end) in ms."""
+    """A call: its name; when the host made it and the GPU carried it out, (begin, end) in ms."""
 
     name: str
     host: tuple
@@ -23,16 +24,30 @@ class Call(NamedTuple):
 
 
 class Marks:
-    """Moments in the queue of launches, in ms since this object was made, when the queue was empty."""
+    """Calls in the queue of launches, in ms since this object was made, when the queue was empty."""
 
     def __init__(self):
-        self._on_gpu = cuda.device() == "gpu"
+        self._on_gpu, self._spans = cuda.device() == "gpu", []
         self._spare = [cuda.xp.cuda.Event() for _ in range(EVENTS)] if self._on_gpu else []
         cuda.synchronize()
-        self._first = self.mark()
-        self._start = perf_counter()
+        self._first, self._start = self._mark(), perf_counter()
 
-    def mark(self):
+    def span(self, name, work, wait=False):
+        """work(), between two marks. wait: until the GPU has done it."""
+        start, begin = self._now(), self._mark()
+        result = work()
+        end = self._mark()
+        if wait:
+            cuda.synchronize()
+        self._spans.append((name, start, self._now(), begin, end))
+        return result
+
+    def calls(self) -> list[Call]:
+        """All calls so far, in order."""
+        cuda.synchronize()
+        return [Call(name, (a, b), (self._ms(begin), self._ms(end))) for name, a, b, begin, end in self._spans]
+
+    def _mark(self):
         """A moment in the queue."""
         if not self._on_gpu:
             return perf_counter()
@@ -40,99 +55,58 @@ class Marks:
         event.record()
         return event
 
-    def host(self) -> float:
-        """Now, by the host's clock."""
+    def _now(self) -> float:
         return 1e3 * (perf_counter() - self._start)
 
-    def ms(self, mark) -> float:
+    def _ms(self, mark) -> float:
         """When the queue came to a mark."""
         if not self._on_gpu:
             return 1e3 * (mark - self._start)
         return cuda.xp.cuda.get_elapsed_time(self._first, mark)
 
 
-class MarkedBackend:
-    """A backend that does what another one does, and marks each call of one of its functions."""
+class Around:
+    """A backend that does what another one does, each call of a function through around(name, call)."""
 
     repeat = None  # a graph would hide the calls
 
-    def __init__(self, backend, marks, wait=False):
-        self._backend, self._marks, self._wait, self._spans = backend, marks, wait, []
+    def __init__(self, backend, around):
+        self._backend, self._around = backend, around
 
     def __getattr__(self, name):
         function = getattr(self._backend, name)
         if not callable(function):
             return function
-
-        def marked(*arguments, **named):
-            start, begin = self._marks.host(), self._marks.mark()
-            result = function(*arguments, **named)
-            end = self._marks.mark()
-            if self._wait:
-                cuda.synchronize()
-            self._spans.append((name, start, self._marks.host(), begin, end))
-            return result
-
-        return marked
-
-    def calls(self) -> list[Call]:
-        """All calls so far, in order."""
-        cuda.synchronize()
-        ms = self._marks.ms
-        return [Call(name, (start, stop), (ms(begin), ms(end))) for name, start, stop, begin, end in self._spans]
+        return lambda *arguments, **named: self._around(name, partial(function, *arguments, **named))
 
 
-class WaitingBackend:
+def waiting(backend):
     """A backend whose functions wait until the GPU is done."""
 
-    repeat = None
+    def around(name, call):
+        result = call()
+        cuda.synchronize()
+        return result
 
-    def __init__(self, backend):
-        self._backend = backend
-
-    def __getattr__(self, name):
-        function = getattr(self._backend, name)
-        if not callable(function):
-            return function
-
-        def waiting(*arguments, **named):
-            result = function(*arguments, **named)
-            cuda.synchronize()
-            return result
-
-        return waiting
+    return Around(backend, around)
 
 
 # ------------------------------------------------------------------------------------------------------- the steps
 
 
-def ahead(model, x, y):
-    """A step in which nothing waits. Returns a function that gives the loss."""
-    model.forward(x, y, dloss=1.0, wait=False)
-    loss = model.loss_later()
-    model.backward()
-    model.update(LR, beta2=0.999, zero_grad=True)
-    return loss
+def ahead(model, x, y, span=lambda name, work: work(), wait=False):
+    """A step in which nothing waits. Returns a function that gives the loss. span: around each of its three parts."""
+    loss = span("forward", lambda: model.forward(x, y, dloss=1.0, wait=wait))
+    later = (lambda: loss) if wait else model.loss_later()
+    span("backward", model.backward)
+    span("update", lambda: model.update(LR, beta2=0.999, zero_grad=True))
+    return later
 
 
-def at_the_end(model, x, y):
-    """The same, but the loss is read when all of the step has been launched."""
-    loss = ahead(model, x, y)
-    return loss()
-
-
-def in_the_middle(model, x, y):
-    """The same, but the loss is read between forward and backward."""
-    loss = model.forward(x, y, dloss=1.0)
-    model.backward()
-    model.update(LR, beta2=0.999, zero_grad=True)
-    return loss
-
-
-STEPS = {
+STEPS = {  # each returns the loss, or a function that gives it
     "nothing waits": ahead,
-    "the loss, at the end": at_the_end,
-    "the loss, in the middle": in_the_middle,
+    "the loss, at the end": lambda model, x, y: ahead(model, x, y)(),
+    "the loss, in the middle": lambda model, x, y: ahead(model, x, y, wait=True)(),
     "after every call": ahead,
 }
 
@@ -147,31 +121,15 @@ def backend(model, other):
         model.backend = before
 
 
-def record(model, name, batches) -> list[Call]:
+def record(model, name, batches, as_graphs=False) -> list[Call]:
     """The calls of a step of that kind (a name in STEPS) for each of the batches [(x, y), …], the last ones of them.
 
-    The model has taken such a step before, so that nothing is compiled or allocated now.
+    as_graphs: three calls a step in which nothing waits, its parts, each of which may be one graph. The model has taken
+    such a step before, so that nothing is compiled or allocated now.
     """
-    marked = MarkedBackend(model.backend, Marks(), wait=name == "after every call")
-    with backend(model, marked):
+    marks = Marks()
+    around = partial(marks.span, wait=name == "after every call")
+    with backend(model, model.backend if as_graphs else Around(model.backend, around)):
         for x, y in batches:
-            STEPS[name](model, x, y)
-        return marked.calls()
-
-
-def record_graphs(model, name, batches) -> list[Call]:
-    """The same for the three parts of each step, each of which may be one graph; name must be "nothing waits"."""
-    assert name == "nothing waits"
-    marks, spans = Marks(), []
-
-    def part(what, work):
-        start, begin = marks.host(), marks.mark()
-        work()
-        spans.append((what, start, marks.host(), begin, marks.mark()))
-
-    for x, y in batches:
-        part("forward", lambda x=x, y=y: model.forward(x, y, dloss=1.0, wait=False))
-        part("backward", model.backward)
-        part("update", lambda: model.update(LR, beta2=0.999, zero_grad=True))
-    cuda.synchronize()
-    return [Call(what, (start, stop), (marks.ms(begin), marks.ms(end))) for what, start, stop, begin, end in spans]
+            ahead(model, x, y, marks.span) if as_graphs else STEPS[name](model, x, y)
+    return marks.calls()

@@ -30,50 +30,41 @@ def random_batches(model, B, T):
     return [draw.randint(0, model.config.V, (2, B, T)).astype(np.int32) for _ in range(BATCHES)]
 
 
-# -------------------------------------------------------------------------------------------------------------- waits
-
-
 def waits(model, B, T) -> list[dict]:
     """ms of a step for each kind of wait, with and without graphs, at a few sizes."""
     rows = []
     sizes = (B, T, "TF32"), (B, T, "float32"), (1, T, "TF32"), (B, T // 16, "TF32")
     for (b, t, numbers), as_graphs, name in product(sizes, (False, True), timeline.STEPS):
-        if as_graphs and name == "after every call":
-            continue
-        measured = in_numbers(model, numbers, partial(step_times, model, name, b, t, as_graphs))
-        rows.append(dict(B=b, T=t, numbers=numbers, graphs=as_graphs, wait=name) | measured)
+        if not as_graphs or name != "after every call":
+            ms, host = in_numbers(model, numbers, partial(step_times, model, name, b, t, as_graphs))
+            rows.append(dict(B=b, T=t, numbers=numbers, graphs=as_graphs, wait=name, ms=ms, host_ms=host))
     return rows
 
 
-def step_times(model, name, B, T, as_graphs) -> dict:
-    """Medians: ms a step by the wall clock; host_ms, which the host takes to launch one on an idle GPU."""
+def step_times(model, name, B, T, as_graphs):
+    """Medians: ms a step by the wall clock; ms that the host takes to launch one on an idle GPU."""
     batches, before, take = random_batches(model, B, T), recorder.graphs(), timeline.STEPS[name]
-    other = timeline.WaitingBackend(model.backend) if name == "after every call" else model.backend
     recorder.graphs(as_graphs)
-    with timeline.backend(model, other):
+    with timeline.backend(model, timeline.waiting(model.backend) if name == "after every call" else model.backend):
         for i in range(WARM_UP):
             take(model, *batches[i % BATCHES])
         turns = [_turn(lambda i: take(model, *batches[i % BATCHES])) for _ in range(TURNS)]
     recorder.graphs(before)
-    return dict(ms=median(t[0] for t in turns), host_ms=median(t[1] for t in turns))
+    return [median(times) for times in zip(*turns)]
 
 
 def _turn(step):
     """(ms a step, ms that the host takes to launch one on an idle GPU)."""
+    times = []
+    for steps, wait in ((STEPS, cuda.synchronize), (1, lambda: None)):
+        cuda.synchronize()
+        start = perf_counter()
+        for i in range(steps):
+            step(i)
+        wait()
+        times.append(1e3 * (perf_counter() - start) / steps)
     cuda.synchronize()
-    start = perf_counter()
-    for i in range(STEPS):
-        step(i)
-    cuda.synchronize()
-    ms = 1e3 * (perf_counter() - start) / STEPS
-    start = perf_counter()
-    step(0)
-    host = 1e3 * (perf_counter() - start)
-    cuda.synchronize()
-    return ms, host
-
-
-# ---------------------------------------------------------------------------------------------------------- timelines
+    return times
 
 
 def timelines(model, B, T) -> list[dict]:
@@ -84,11 +75,11 @@ def timelines(model, B, T) -> list[dict]:
 
 
 def _timeline(model, B, T, numbers, name, as_graphs) -> dict:
-    batches, record = random_batches(model, B, T), timeline.record_graphs if as_graphs else timeline.record
+    batches = random_batches(model, B, T)
     for x, y in batches:
         timeline.STEPS[name](model, x, y)
-    record(model, name, batches[:2])  # a rehearsal: the first use of events takes longer
-    calls = record(model, name, batches[:2])
+    timeline.record(model, name, batches[:2], as_graphs)  # a rehearsal: the first use of events takes longer
+    calls = timeline.record(model, name, batches[:2], as_graphs)
     names = sorted({call.name for call in calls})
     rows = [[names.index(c.name), *(round(1000 * ms) for ms in (*c.host, *c.gpu))] for c in calls]
     return dict(B=B, T=T, numbers=numbers, graphs=as_graphs, wait=name, steps=2, names=names, calls=rows)

@@ -6,8 +6,6 @@ What gives it away is the number of requests: each request of a warp should be f
 
 from llmc.course.checks.diagnosis import Kind, WrongAnswer
 
-TREE = "3.2 · v2: one block per row"
-
 
 def shared_work(c, rows, reads, sums=None):
     """WrongAnswer if warps read more than `reads` times a row, make more than `sums` requests to shared memory, or
@@ -32,5 +30,5 @@ def shared_work(c, rows, reads, sums=None):
 
 def _refuse(c, told, more):
     """Right, but; with the counts of every line."""
-    how = {"more": [more] * bool(more), "look": c.exercise.place(TREE), "table": c.report.table().splitlines()}
-    raise WrongAnswer(f"right, but {told}", Kind.DEMAND, **how)
+    how = {"look": c.exercise.look_for("efficiency"), "table": c.report.table().splitlines()}
+    raise WrongAnswer(f"right, but {told}", Kind.DEMAND, more=[more] * bool(more), **how)
