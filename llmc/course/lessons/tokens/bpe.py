@@ -1,4 +1,4 @@
-"""Byte-pair encoding by the plainest loops, to draw inputs with and to count; and GPT-2's own tokenizer."""
+"""Byte-pair encoding by the plainest loops, to draw inputs with; and GPT-2's own tokenizer."""
 
 import os
 from collections import Counter

@@ -9,15 +9,16 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer, describe
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.explanation import explain
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe
 
+WRAPS = "does not fit into 16 bits, and .astype(np.uint16) silently wraps it to"
 REFUSED = (  # ids, and what is wrong with them
     ([], "there is no id in it"),
     ([7, 65536, 3], "65536 does not fit into 16 bits"),
-    (np.array([1, 70000]), "70000 does not fit into 16 bits, and .astype(np.uint16) silently wraps it to 4464"),
-    (np.array([5, -1, 2]), "-1 is not an id, and .astype(np.uint16) silently wraps it to 65535"),
+    (np.array([1, 70000]), f"70000 {WRAPS} 4464"),
+    (np.array([5, -1, 2]), f"-1 {WRAPS} 65535"),
     ([8, -4], "-4 is not an id"),
     (np.array([2**32 + 5]), "4294967301 does not fit into 16 bits, and int32 silently wraps it to 5"),
 )
@@ -57,7 +58,7 @@ def batches(c):
 
 
 def damaged_files(c):
-    """(path, what is wrong with it): even by one byte, and even if the batch itself is there."""
+    """(path, what should happen): also if it is one byte, and if the batch itself is there."""
     whole, path = file_of(c.rng.integers(0, 65536, 13)), folder() / f"{c.rng.integers(10**9)}.bin"
     for damaged, what in [
         (whole[:-2], "lacks its last token"),
@@ -72,8 +73,7 @@ def damaged_files(c):
 
 def refused():
     """(ids, what should happen)."""
-    for ids, why in REFUSED:
-        yield ids, f"token_file({list(map(int, ids))}) should raise a ValueError: {why}"
+    return [(ids, f"token_file({list(map(int, ids))}) should raise a ValueError: {why}") for ids, why in REFUSED]
 
 
 # --------------------------------------------------------------------------------------------------------- rules
@@ -92,18 +92,11 @@ def judge_file(c, token_file, ids):
     if not isinstance(data, bytes | bytearray):
         raise WrongAnswer(f"the bytes of the file are expected, but your function returned {describe(data)}")
     if data != right:
-        known = Diagnosis(Kind.PLACE, told_bytes(data, right, len(ids)), "file")
-        raise WrongAnswer(explain(known, None, "file", data, right, c.exercise.look_for()))
-
-
-def told_bytes(data, right, n) -> str:
-    if len(data) != len(right):
-        return f"The file of {n} ids should have 1024 + 2·{n} = {len(right)} bytes, and has {len(data)}"
-    at = next(k for k in range(len(right)) if data[k] != right[k])
-    if at >= 1024:
-        return f"Byte {at}, in id {(at - 1024) // 2}, is {data[at]}, and should be {right[at]}"
-    mine, its = (int(np.frombuffer(file[:1024], "<i4")[at // 4]) for file in (data, right))
-    return f"Number {at // 4} of the header, counted from 0, is {mine}, and should be {its}"
+        told = f"The file has {len(data)} bytes, and should have 1024 + 2·{len(ids)} = {len(right)}"
+        if len(data) == len(right):
+            at = next(k for k in range(len(right)) if data[k] != right[k])
+            told = f"Byte {at} is {data[at]}, and should be {right[at]}"
+        raise WrongAnswer(explain(Diagnosis(Kind.PLACE, told), None, "file", data, right, c.exercise.look_for()))
 
 
 def judge_refusal(c, told, function, *arguments):
@@ -123,76 +116,45 @@ def judge_refusal(c, told, function, *arguments):
 
 # ---------------------------------------------------------------------------------------------------- exercises
 
-Exercise(
-    "token_file",
-    "08",
-    returns="file",
-    cases=ids_to_write,
-    look="7.1 · Byte by byte",
-    mistakes=r"""
-        without the header: begin with 1024 bytes that say what follows | header.tobytes() + ids => ids
-        with a header of 2048 bytes: its numbers are int32, 4 bytes each | "<i4" => "<i8"
-        with a header of 12 bytes: zeros fill it up to 256 numbers | zeros(256 => zeros(3
-        with a header of 256 bytes: it has 256 numbers of 4 bytes | zeros(256 => zeros(64
-        with a header of 259 numbers: 3 of the 256 are not zeros | header.tobytes() => header[:3].tobytes() + bytes(1024)
-        with a big-endian header: the lowest byte comes first | "<i4" => ">i4"
-        with big-endian ids: the lowest byte comes first | "<u2" => ">u2"
-        with a big-endian header and big-endian ids: the lowest byte comes first | "<i4" => ">i4" ;; "<u2" => ">u2"
-        with 4 bytes for each id: they are uint16 | "<u2" => "<i4"
-        with 8 bytes for each id: they are uint16 | "<u2" => "<i8"
-        with 1 byte for each id: they are uint16 | "<u2" => "u1"
-        with the number of the ids' bytes in the header: it counts ids | 1, ids.size => 1, 2 * ids.size
-        with no number of ids in the header: its third number says how many there are | 1, ids.size => 1, 0
-        without the version: the second number is 1, the third says how many ids there are
-            | header[:3] = 20240520, 1, => header[:2] = 20240520,
-        with the version and the number of ids swapped | 1, ids.size => ids.size, 1
-        with the magic number of a tokenizer file, 20240328 | 20240520 => 20240328
-        with the magic number of a model file, 20240326 | 20240520 => 20240326
-        with the ids before the header | header.tobytes() + => ;; "<u2").tobytes() => "<u2").tobytes() + header.tobytes()
-        with the lower 16 bits of the number of ids in the header: it has 32 | 1, ids.size => 1, ids.size % 65536
-    """,
-)
+FILE = r"""
+    with a header of 2048 bytes: its numbers are int32, 4 bytes each | "<i4" => "<i8"
+    with a header of 12 bytes: zeros fill it up to 256 numbers | zeros(256 => zeros(3
+    with a header of 256 bytes: it has 256 numbers of 4 bytes | zeros(256 => zeros(64
+    with a header of 259 numbers: it has 256 | header.tobytes() => header[:3].tobytes() + bytes(1024)
+    with a big-endian header: the lowest byte comes first | "<i4" => ">i4"
+    with big-endian ids: the lowest byte comes first | "<u2" => ">u2"
+    with a big-endian header and big-endian ids: the lowest byte comes first | "<i4" => ">i4" ;; "<u2" => ">u2"
+    with 4 bytes for each id: they are uint16 | "<u2" => "<i4"
+    with 8 bytes for each id: they are uint16 | "<u2" => "<i8"
+    with the number of the ids' bytes in the header: it counts ids | 1, ids.size => 1, 2 * ids.size
+    with no number of ids in the header: its third number says how many there are | 1, ids.size => 1, 0
+    without the version: the second number is 1, the third counts ids | [:3] = 20240520, 1, => [:2] = 20240520,
+    with the version and the number of ids swapped | 1, ids.size => ids.size, 1
+    with the magic number of a tokenizer file, 20240328 | 20240520 => 20240328
+    with the lower 16 bits of the number of ids in the header: it has 32 | 1, ids.size => 1, ids.size % 65536
+"""
+Exercise("token_file", "08", returns="file", cases=ids_to_write, look="7.1 · Byte by byte", mistakes=FILE)
 
-STARTS = r"""
+BATCH = r"""
     from the batch of process 0: rank is not used | i * world + rank => i * world
     from the batch of a single process: neither rank nor world is used | i * world + rank => i
     from the batch at (i + rank)·B·T: i counts rounds of all `world` processes | i * world + rank => i + rank
-    from the batch at (rank·world + i)·B·T: rank and i are swapped | i * world + rank => rank * world + i
+    from batch 2·i where `world` is left out: its default is 1 | i * world + rank => i * max(world, 2) + rank
     in another order, first all batches of process 0, then all of process 1: processes take turns
         | i * world + rank => rank * ((ntok - 1) // (B * T * world)) + i
     with rows dealt out in turn to the processes: each takes B·T tokens that follow one another
         | return … => rows = 512 + ((i * B + np.arange(B)[:, None]) * world + rank) * T + np.arange(T)
-        \n    tokens = np.fromfile(path, "<u2").astype(np.int32)
-        \n    return tokens[rows], tokens[rows + 1]
-    from the batch at (i·world + rank)·(B·T + 1): batches share one token | * B * T\n => * (B * T + 1)\n
-    from the batch at (i·world + rank)·T: B is missing | * B * T\n => * T\n
-    from the batch after this one: i counts from 0 | i * world + rank => (i + 1) * world + rank
+        \n    return tuple(np.fromfile(path, "<u2").astype(np.int32)[rows + k] for k in (0, 1))
+    with the header read as tokens: the ids begin at byte 1024 | 1024 + 2 * start => 2 * start
+    with the ids taken from byte 512: the header has 256 numbers of 4 bytes | 1024 + 2 * start => 512 + 2 * start
+    read from byte 1024 + start: a token has two bytes | 1024 + 2 * start => 1024 + start
+    with big-endian ids: the lowest byte comes first | "<u2" => ">u2"
+    with signed 16 bits, in which ids from 32,768 on are negative | "<u2" => "<i2"
+    filled column by column: rows are stretches of text
+        | reshape(B, T), window[1:].reshape(B, T) => reshape(T, B).T, window[1:].reshape(T, B).T
+    = x itself: y is one token later | window[1:] => window[:-1]
+    = x rolled round inside each row: its last entry is the row's own first token, not the next one
+        | window[1:].reshape(B, T) => np.roll(window[:-1].reshape(B, T), -1, axis=1)
+    = x rolled round: its last entry is the batch's own first token | window[1:] => np.roll(window[:-1], -1)
 """
-
-Exercise(
-    "read_batch",
-    "08",
-    returns="x y",
-    cases=batches,
-    look="8.1 · x, and y one later",
-    mistakes=STARTS
-    + r"""
-        with the header read as tokens: the ids begin at byte 1024 | 1024 + 2 * start => 2 * start
-        with the ids taken from byte 256: the header has 256 numbers of 4 bytes | 1024 + 2 * start => 256 + 2 * start
-        with the ids taken from byte 512: the header has 256 numbers of 4 bytes | 1024 + 2 * start => 512 + 2 * start
-        with the ids taken from byte 2048: they begin at byte 1024 | 1024 + 2 * start => 2048 + 2 * start
-        read from byte 1024 + start: a token has two bytes | 1024 + 2 * start => 1024 + start
-        with big-endian ids: the lowest byte comes first | "<u2" => ">u2"
-        with signed 16 bits, in which ids from 32,768 on are negative: the file has unsigned ones | "<u2" => "<i2"
-        filled column by column: rows are stretches of text
-            | reshape(B, T), window[1:].reshape(B, T) => reshape(T, B).T, window[1:].reshape(T, B).T
-        = x itself: y is one token later | window[1:] => window[:-1]
-        = x two tokens later: y is one later
-            | B * T + 1 => B * T + 2 ;; window[:-1] => window[:-2] ;; window[1:] => window[2:]
-        = x rolled round inside each row: its last entry is the row's own first token, not the next one
-            | window[1:].reshape(B, T) => np.roll(window[:-1].reshape(B, T), -1, axis=1)
-        = x rolled round: its last entry is the batch's own first token, not the next one
-            | window[1:] => np.roll(window[:-1], -1)
-        = x + 1: y is the next *token*, not the next number | window[1:] => (window[:-1] + 1)
-    """,
-)
+Exercise("read_batch", "08", returns="x y", cases=batches, look="8.1 · x, and y one later", mistakes=BATCH)

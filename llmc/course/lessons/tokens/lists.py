@@ -1,89 +1,88 @@
 """How a wrong list, text or step is explained: by edits, as arrays are, and with an example in the exercise's words.
 
-Three things are otherwise than in `mutation/search.py`. Lists of two lengths can have the same mistake. A mistake must
-give the learner's lists in many calls, because in a single one two mistakes often give the same list. And an edited loop
-ends soon after the number of turns that a right answer takes: each turn may look through a list that grows for ever.
+Three things are otherwise than in `checks/search.py`. A wrong list may have another length than the right one. An
+edit must give the learner's lists in many calls: in a single one, two mistakes often give the same. And an edited loop
+ends soon after as many turns as a right answer takes: each turn may look through a list that grows for ever.
 """
 
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
 
 from llmc.course.checks.calls import Call
-from llmc.course.checks.diagnosis import Diagnosis, Kind, WrongAnswer
 from llmc.course.checks.explanation import explain
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer
 from llmc.course.checks.rerun import quietly
-from llmc.course.mutation.program import Program, program_of
-from llmc.course.mutation.search import ALL, PythonSearch
+from llmc.course.checks.search import ALL, PythonSearch
+from llmc.course.mutation.program import program_of
 from llmc.course.own_names import learners_names
 
-CALLS = 60  # of other cases
-
-
-@dataclass
-class Short(Program):
-    """A Program whose functions make at most so many turns in one call, and in all calls of a check."""
-
-    most: int = 500
-
-    def function(self, turns=None):
-        return super().function(self.most if turns is None else min(turns, 100 * self.most))
+MORE = 500  # turns of loops in a call, for an edit that goes another way
 
 
 @dataclass
 class ListSearch(PythonSearch):
-    """elsewhere: [(call, what the learner's function gives, turns that an edit may make)] of other cases."""
-
-    elsewhere: list = field(default_factory=list)
-
     def __post_init__(self):
-        self.most = self.turns(self.call, self.call.function)
-        other = SimpleNamespace(rng=np.random.default_rng(5))
+        """elsewhere: [(call, what the learner's function gives, turns that an edit may make)] of other cases."""
+        other = SimpleNamespace(rng=np.random.default_rng(5), before_timing=int)
         with learners_names(), quietly():
-            for case in islice(self.check.exercise.cases(other), CALLS * bool(self.label)):
-                call = Call.of(self.call.function, case, {}, self.call.returns)
+            self.answer, self.elsewhere, always = program_of(self.case.function), [], 0
+            self.turns = self.taken(self.case)
+            for case in [*self.check.exercise.cases(other)][:-4]:  # the last ones may be large
+                call = Call.of(self.case.function, case, {}, self.case.returns)
+                turns = self.taken(call)
+                always += 10 * turns
                 with suppress(Exception):
-                    self.elsewhere.append((call, call.run(call.function)[self.label], self.turns(call)))
+                    self.elsewhere.append((call, call.run(call.function).get(self.label), turns))
+        if self.answer:
+            function, once = self.answer.function, 2 * self.turns + MORE
+            self.answer.function = lambda turns=once: function(min(turns, always + MORE))
 
-    def turns(self, call, function=None) -> int:
-        """How many turns of its loops an edited function may make in a call: a few times as many as ours."""
+    def taken(self, call) -> int:
+        """How many turns of loops our function, or the learner's, makes in a call."""
         taken = [0]
-        for program in (self.solution, function and program_of(function)):
+        for program in (self.solution, self.answer):
             with suppress(Exception):
                 taken.append(program.turns(call.run))
-        return 500 + 3 * max(taken)
+        return max(taken)
 
-    @property
-    def answer(self):
-        with learners_names():
-            program = program_of(self.call.function)
-        return program and Short(**vars(program), most=self.most)
-
-    def explained_by(self, program, **unused):
+    def explained_by(self, program, lost=False):
         with suppress(Exception):
-            for call, theirs, turns in ((self.call, self.got, self.most), *self.elsewhere):
-                if [*call.run(program.function(turns))[self.label]] != [*theirs]:
+            for call, theirs, turns in ((self.case, self.got, self.turns), *self.elsewhere):
+                turns *= 2 if program is self.solution else 20
+                if [*call.run(program.function(turns + MORE))[self.label]] != [*theirs]:
                     return 0
             return ALL
         return 0
 
 
 def shown(tell):
-    """A rule: a wrong list or text is explained as `compare` does it, with an example, tell(arguments, got, right)."""
+    """A rule: a wrong list or text is explained as `compare` does it, with what tell(arguments, got, right) gives.
+
+    That is a sentence on this call, and a cause that it shows, or "".
+    """
 
     def rule(tried):
         ((name, right),) = tried.expected.items()
         got, c = tried.got[name], tried.check
+        if _kind(got, right) != _kind(right, right):
+            return f"{name} should be {_kind(right, right)}, but your function returned {_kind(got, right)}"
         if [*got] == [*right]:
             return None
         c.search = lambda got, right: ListSearch(c, name, got, right)
-        known = Diagnosis(Kind.PLACE, tell([*tried.given.values()], got, right), name)
+        told, cause = tell([*tried.given.values()], got, right)
+        known = Diagnosis(Kind.RULE, f"{told}: {cause}", name) if cause else Diagnosis(Kind.PLACE, told, name)
         return WrongAnswer(explain(known, None, name, got, right, c.exercise.look_for()))
 
     return rule
+
+
+def _kind(value, like) -> str:
+    """ "list"; of what should be a tuple, the kinds of its parts, "bytes, list"."""
+    parts = value if isinstance(like, tuple) and isinstance(value, tuple | list) else [value]
+    return ", ".join(type(part).__name__ for part in parts)
 
 
 @contextmanager
