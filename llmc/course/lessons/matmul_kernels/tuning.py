@@ -2,16 +2,14 @@
 
 The model knows what a multiprocessor of an H200 does in a cycle, and counts what a block needs of it. Whatever takes
 longest is what the block takes; too few warps cannot hide the waiting; too few blocks leave multiprocessors idle. It is
-no clock: it leaves out the caches, the order of the instructions and the weather. On a GPU, `clock` measures.
+no clock: it leaves out the caches, the order of the instructions and the weather. On a GPU, ladders.clock measures.
 """
 
 import numpy as np
 
-from llmc import cuda
 from llmc.bench.kernels.tuning import candidates
-from llmc.course.old.checks.explain import WrongAnswer, describe
-from llmc.kernels import ceil_div, matmul
-from llmc.kernels.tiling import TILES, Tile
+from llmc.course.checks.messages.diagnosis import WrongAnswer
+from llmc.kernels import ceil_div
 
 MULTIPROCESSORS, CYCLES = 132, 1755.0  # of an H200: how many, and cycles in a µs
 FMAS, WORDS = 128, 32  # multiply-adds and floats from shared memory, in a cycle of a multiprocessor
@@ -19,24 +17,18 @@ FLOATS = 6.0  # floats between it and the L2, in a cycle
 WARPS = 16  # with fewer on a multiprocessor, its units often wait
 LAUNCH = 3.0  # µs of one more kernel, which adds the parts
 PARTS = range(1, 17)
-FEW = TILES  # what a GPU's clock tries: every tile is compiled first
 SHAPES = ((8192, 3072, 768), (768, 3072, 8192), (768, 768, 8192), (1024, 768, 768))  # (M, N, K), of GPT-2
-# Of the check's benches, three for each shape. They are the same in every run, so that nobody is refused once and
-# accepted the next time. A test says what they tell apart: for every number of parts there is a bench that deceives
-# whoever looks at that number alone and keeps the first tile.
+# Of the check's benches, three for each shape, always the same ones, so that nobody is refused once and accepted the
+# next time. For every number of parts, one deceives whoever looks at that number alone and keeps the first tile.
 SEEDS = ((153, 0, 1), (384, 0, 1), (13, 0, 1), (4, 0, 1))
+MOST_CALLS, MOST_LOSS = 300, 0.1
 
 
 def cycles_of_k(tile) -> dict:
     """Cycles of a multiprocessor for one k of one block: {what: cycles}."""
     t = tile
-    loads = t.threads * (t.TM + t.TN)  # floats that the threads take from shared memory
-    stores = t.BM + t.BN
-    return {
-        "arithmetic": t.BM * t.BN / FMAS,
-        "shared memory": (loads + stores) / WORDS,
-        "memory": (t.BM + t.BN) / FLOATS,
-    }
+    words = t.threads * (t.TM + t.TN) + t.BM + t.BN  # that threads take from shared memory, and that are put there
+    return {"arithmetic": t.BM * t.BN / FMAS, "shared memory": words / WORDS, "memory": (t.BM + t.BN) / FLOATS}
 
 
 def model(tile, parts, M, N, K) -> float:
@@ -52,9 +44,6 @@ def model(tile, parts, M, N, K) -> float:
     return together * block / CYCLES + adding
 
 
-# ------------------------------------------------------------------------------------------- what the check uses
-
-
 class Bench:
     """What `measure` knows of one product (M, N, K): µs of every tile with every number of parts. tried: its calls.
 
@@ -67,138 +56,64 @@ class Bench:
         factors = {tile: float(rng.uniform(1 - shaken, 1 + shaken)) for tile in self.tiles}
         for k in rng.choice(len(self.tiles), 8, replace=False):
             factors[self.tiles[k]] = np.inf
-        ways = ((tile, parts) for tile in self.tiles for parts in PARTS)
-        self.us = {(tile, parts): factors[tile] * model(tile, parts, M, N, K) for tile, parts in ways}
+        self.us = {(t, parts): factors[t] * model(t, parts, M, N, K) for t in self.tiles for parts in PARTS}
         rng.shuffle(self.tiles)
 
-    @property
-    def best(self) -> float:
-        """The least µs there is."""
-        return min(self.us.values())
+    def measure(self, tile, parts):
+        """µs of a way."""
+        self.tried.append((tile, parts))
+        if (tile, parts) not in self.us:
+            raise ValueError(f"measure(tile, parts) takes one of the tiles, and 1 to 16 parts, not {parts!r}")
+        return self.us[tile, parts]
 
     def loss(self, choice) -> float:
         """How much longer this choice takes than the best, 0.05 for 5%."""
-        return self.us[choice] / self.best - 1
+        return self.us[choice] / min(self.us.values()) - 1
 
 
-def benches():
-    """The benches of the check."""
-    return [Bench(*shape, np.random.default_rng(seed)) for shape, seeds in zip(SHAPES, SEEDS) for seed in seeds]
+def benches(c):
+    """The benches of the check, always the same twelve."""
+    c.may_call(ceil_div, Bench.measure)
+    for shape, seeds in zip(SHAPES, SEEDS):
+        yield from (Bench(*shape, np.random.default_rng(seed)) for seed in seeds)
 
 
-def choice_of(got, bench) -> tuple[Tile, int]:
-    """What the learner returned, if it is a tile of the list and a number of parts; WrongAnswer otherwise."""
-    if not isinstance(got, tuple) or isinstance(got, Tile) or len(got) != 2:
-        raise WrongAnswer(f"autotune should return two things, (tile, parts), but it returned {describe(got)}.")
-    tile, parts = got
-    if tile not in bench.tiles:
-        raise WrongAnswer(f"the first thing that autotune returns should be one of the tiles, but is {describe(tile)}.")
-    if not isinstance(parts, (int, np.integer)) or parts not in PARTS:
-        got = f"the float {parts}" if isinstance(parts, float) else repr(parts)
-        raise WrongAnswer(
-            f"the second thing that autotune returns is parts, a whole number (an int) from 1 to 16, but it is {got}."
-        )
-    return tile, int(parts)
+def judge_choice(c, got, bench) -> float:
+    """The loss of what autotune returned; WrongAnswer unless that is nearly the best, found with few measurements."""
+    calls, different, told = len(bench.tried), len({*bench.tried}), ""
+    got = tuple(got) if isinstance(got, list) else got
+    pair = got if isinstance(got, tuple) and len(got) == 2 else (None, None)
+    if not isinstance(pair[0], tuple) or not isinstance(pair[1], int | np.integer) or pair not in bench.us:
+        told = "autotune should return two things, (tile, parts): one of the tiles and an int from 1 to 16, but it "
+        told += f"returned {got!r:.200}"
+    elif bench.us[got] == np.inf:
+        told = "autotune chose a tile that does not fit: it measures as infinity"
+    elif calls > MOST_CALLS:
+        told = f"autotune measured {calls:,} times; the goal is at most {MOST_CALLS}"
+        told += f". These are only {different} different ways" if different <= MOST_CALLS else ""
+    elif bench.loss(got) > MOST_LOSS:
+        told = f"autotune's choice takes {bench.loss(got):.0%} longer than the best; the goal is at most "
+        told += f"{MOST_LOSS:.0%}. {_tile_or_parts(bench, *got)}"
+    if told:
+        raise WrongAnswer(told, look=c.exercise.look_for())
+    return bench.loss(got)
 
 
-def judge(bench, choice, calls, most_calls, most_loss, where):
-    """WrongAnswer unless the choice is nearly the best, and was found with few measurements."""
-    if bench.us[choice] == np.inf:
-        raise WrongAnswer(
-            f"autotune chose a tile that does not fit: it measures as infinity.\n→ Where to look: {where}."
-        )
-    if calls > most_calls:
-        raise WrongAnswer(
-            f"autotune measured {calls:,} times; the goal is at most {most_calls}. {_too_often(bench, most_calls)}\n"
-            f"→ Where to look: {where}."
-        )
-    if bench.loss(choice) > most_loss:
-        raise WrongAnswer(
-            f"autotune's choice takes {bench.loss(choice):.0%} longer than the best; the goal is at most "
-            f"{most_loss:.0%}.\n{_tile_or_parts(bench, choice, most_loss)}\n→ Where to look: {where}."
-        )
-
-
-def _too_often(bench, most_calls) -> str:
-    """Did it measure too many ways, or the same ones again?"""
-    ways = len(set(bench.tried))
-    again = len(bench.tried) - ways
-    if again and ways <= most_calls:
-        return f"These are only {ways} different ways, and {again} times one of them again."
-    said = f"There are {len(bench.us):,} ways."
-    return f"{said} And {again} times it measured a way that it had measured before." if again else said
-
-
-def _tile_or_parts(bench, choice, most_loss) -> str:
-    """Is it the tile of this choice that is wrong, or its parts? And was the right one measured?"""
-    tile, parts = choice
-    fastest = min(bench.tried, key=bench.us.get, default=choice)
-    left_out = _left_out(bench, tile, fastest)
-    if bench.tried and tile == bench.tried[-1][0] != fastest[0] and parts == fastest[1] and not left_out:
-        return (
-            "The parts are those of the fastest way that autotune measured, and the tile is that of the last one; the "
-            "fastest way has another tile."
-        )
-    same_tile = min(((tile, each) for each in PARTS), key=bench.us.get)
-    same_parts = min(((each, parts) for each in bench.tiles), key=bench.us.get)
-    of_tile, of_parts = (f"{bench.loss(way):.0%} longer than the best" for way in (same_tile, same_parts))
-    if bench.loss(same_tile) <= most_loss:
-        asked = "autotune measured that, too" if same_tile in bench.tried else "autotune never measured that"
-        return f"The parts are wrong: with parts = {same_tile[1]}, not {parts}, this tile takes {of_tile}; {asked}."
-    if bench.loss(same_parts) <= most_loss:
-        said = f"The tile is wrong: whatever its parts, it takes at least {of_tile}"
-    else:
-        said = f"This tile takes at least {of_tile}, whatever its parts; "
-        said += f"parts = {parts} at least {of_parts}, with any tile"
-    best = f"The best has another tile, and parts = {min(bench.us, key=bench.us.get)[1]}; {_looked_at(bench)}."
-    return f"{said}. {best}{left_out}"
-
-
-def _left_out(bench, tile, fastest) -> str:
-    """A sentence if other numbers of parts were measured of this tile, and none of that of the fastest way."""
-    of_tile, of_fastest = ([each for each in {*bench.tried} if each[0] == which] for which in (tile, fastest[0]))
-    if len(of_tile) < 2 or len(of_fastest) != 1 or tile == fastest[0]:
-        return ""
-    return (
-        f" The fastest way that autotune measured is another tile with parts = {fastest[1]}, of which it measured no "
-        "other parts."
+def _tile_or_parts(bench, tile, parts) -> str:
+    """Is it the tile of this choice that is wrong, or its parts? And was the right way measured?"""
+    fastest = min(bench.tried, key=bench.us.get, default=None)
+    if fastest and (tile, parts) == (bench.tried[-1][0], fastest[1]) and tile != fastest[0]:
+        return "The parts are those of the fastest way that autotune measured, and the tile is that of the last one"
+    way = min(((tile, each) for each in PARTS), key=bench.us.get)
+    said = f"The parts are wrong: with parts = {way[1]}, not {parts}, this tile takes {bench.loss(way):.0%} longer"
+    if bench.loss(way) > MOST_LOSS:
+        said = f"The tile is wrong: whatever its parts, it takes at least {bench.loss(way):.0%} longer; "
+        way = min(bench.us, key=bench.us.get)
+        said += f"the best has another tile, and parts = {way[1]}"
+    tried = len({parts for tile, parts in bench.tried if tile == way[0]})
+    measured = (
+        "that, too"
+        if way in bench.tried
+        else f"that tile with {tried or 'no'} other number{'s' * (tried != 1)} of parts"
     )
-
-
-def _looked_at(bench) -> str:
-    """What was measured of the tile that is the best."""
-    best, right = min(bench.us, key=bench.us.get)
-    parts = sorted({each for tile, each in bench.tried if tile == best})
-    if right in parts:
-        return "autotune measured that, too"
-    if len(parts) == 1 and parts == list({each for _, each in bench.tried}):
-        return f"autotune never tried other parts than {parts[0]}"
-    if len(parts) == 1:
-        return f"autotune measured that tile with parts = {parts[0]} alone"
-    if parts:
-        return f"autotune measured that tile with {len(parts)} other numbers of parts"
-    return "autotune never measured that tile"
-
-
-# ------------------------------------------------------------------------------------------------- on a GPU
-
-
-def clock(name, M, N, K):
-    """measure(tile, parts) -> µs on this GPU, for one of llmc.kernels.cublas.PRODUCTS; infinity where it fails."""
-    from functools import partial
-
-    from llmc.bench.kernels.times import microseconds
-    from llmc.course.lessons.matmul_kernels.measured import SETS, arrays
-
-    sets = [arrays(name, M, N, K, seed) for seed in range(SETS)]
-
-    def measure(tile, parts):
-        def launch(result, a, b):
-            matmul.in_warp_tiles(name, result, a, b, M, N, K, tile=tile, parts=parts)
-
-        try:
-            return microseconds([partial(launch, *each) for each in sets])
-        except cuda.xp.cuda.driver.CUDADriverError:
-            return np.inf
-
-    return measure
+    return f"{said}; autotune measured {measured}"
