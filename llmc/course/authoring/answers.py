@@ -123,7 +123,7 @@ class Lesson:
     def mistakes(self) -> list[Answer]:
         """The named mistakes of all its exercises, each a whole cell."""
         return [
-            Answer(name, mistake.words, named.applied(self.answer_of[name], mistake), f"equals {mistake.made}")
+            Answer(name, mistake.words, named.applied(self.answer_of[name], mistake), mistake.made)
             for name in self.answer_of
             for mistake in named.mistakes(exercise_named(name).mistakes)
         ]

@@ -24,6 +24,7 @@ from llmc.course.own_names import learners_names
 
 WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however long they take
+SHORT = 2000  # turns of loops that an edit may take in the case, if ten times those of what is edited are fewer
 WHOLE = 12  # edits that the whole check is run with; of a kernel 8
 FRESH = 4  # cases with other numbers that must agree
 ALL = 2  # outputs of a case are explained
@@ -127,14 +128,28 @@ class PythonSearch(Search):
         return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:2]
 
     def run(self, code, call) -> dict:
+        most = max([SHORT, *(10 * turns for turns in self._taken.values())]) if call is self.case else TURNS
         with suppress(Exception):
-            return call.run(code.function() if isinstance(code, Program) else code)
+            return call.run(code.function(most) if isinstance(code, Program) else code)
         return {}
+
+    @cached_property
+    def _taken(self) -> dict:
+        return {}
+
+    def taken(self, program) -> int:
+        """How many turns of its loops a program takes in the case; TURNS if it stops."""
+        if id(program) not in self._taken:
+            self._taken[id(program)] = TURNS
+            with suppress(Exception):
+                self._taken[id(program)] = program.turns(self.case.run)
+        return self._taken[id(program)]
 
     def mistaken(self):
         """(mistake, our solution with it)."""
         source, names = solution_source(self.check.exercise.name)
         if self.case.arguments is not None and source:
+            self.taken(self.solution)
             for mistake in named.mistakes(self.check.exercise.mistakes):
                 with suppress(ValueError, SyntaxError):  # where a learner has changed the solution's text
                     yield mistake, program_in(named.applied(source, mistake), self.check.exercise.name, names)
@@ -158,9 +173,7 @@ class PythonSearch(Search):
 
     def tries(self, program) -> int:
         """How many edits of a program may be tried: fewer where a run is long."""
-        with suppress(Exception):
-            return max(FEWEST, int(WORK / (1 + 10 * program.turns(self.case.run) + self.case.size)))
-        return FEWEST
+        return max(FEWEST, int(WORK / (1 + 10 * self.taken(program) + self.case.size)))
 
     def answer_with(self, edit):
         """The learner's function with this edit, which is made now."""
