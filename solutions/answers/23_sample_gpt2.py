@@ -67,7 +67,7 @@ def row_with_the_whole_cache_masked(W, keys, values, t, token):
     return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
 
 
-@wrong("next_row", says="logits equals the reference without the largest score")
+@wrong("next_row", says="logits equal the reference without the largest score")
 def row_overflows(W, keys, values, t, token):
     L, NH, T, hs = keys.shape
     x = W["wte"][token] + W["wpe"][t]

@@ -130,8 +130,8 @@ def _narrowest(*arrays) -> str:
     return max((str(np.asarray(array).dtype) for array in arrays), key=lambda dtype: NEAR.get(dtype, 0.0))
 
 
-def alike(one, other) -> bool:
-    """The same array or value, but for rounding?"""
+def alike(one, other, share=None) -> bool:
+    """The same array or value, but for rounding, or for this share of the largest number?"""
     try:
         if np.shape(one) != np.shape(other):
             return False
@@ -144,5 +144,5 @@ def alike(one, other) -> bool:
         one[~finite], other[~finite], equal_nan=True
     ):
         return False
-    near = 100 * NEAR.get(dtype, NEAR["float64"]) * np.abs(other[finite]).max(initial=0.0)
+    near = (share or 100 * NEAR.get(dtype, NEAR["float64"])) * np.abs(other[finite]).max(initial=0.0)
     return bool((np.abs(one - other)[finite] <= near).all())

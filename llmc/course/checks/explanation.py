@@ -16,7 +16,7 @@ import numpy as np
 
 from llmc.course.checks.check import running
 from llmc.course.checks.comparison import Difference, same
-from llmc.course.checks.messages.diagnosis import Diagnosis, Kind
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, with_verb
 from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
 
 
@@ -42,11 +42,11 @@ def named_mistakes(case):
     known = case.difference.known.items() if case.difference is not None else ()
     told = next((words for words, array in known if same(case.difference.got, np.asarray(array, np.float64))), None)
     if told:
-        return Diagnosis(Kind.NAMED, f"{case.difference.what} equals {told}")
+        return Diagnosis(Kind.NAMED, f"{with_verb(case.difference.what, 'equals')} {told}")
     found = case.search and case.search.named_mistake()
     place = found and case.check.exercise.place(found.place)
     what = case.difference.what if case.difference is not None else case.name
-    return Diagnosis(Kind.NAMED, f"{what} equals {found.made}", look=place) if found else None
+    return Diagnosis(Kind.NAMED, f"{with_verb(what, 'equals')} {found.made}", look=place) if found else None
 
 
 def exact_patterns(case):
@@ -56,12 +56,14 @@ def exact_patterns(case):
 
 def kept_state(case):
     told = case.search and case.search.right_when_new()
-    return Diagnosis(Kind.STATE, f"{case.name} is wrong, and {told}") if told else None
+    return Diagnosis(Kind.STATE, f"{with_verb(case.name, 'is')} wrong, and {told}") if told else None
 
 
 def edits_of_ours(case):
     edit = case.search and case.search.edit_of_ours()
-    return edit and Diagnosis(Kind.EDIT_OF_OURS, f"{case.name} has the values that our solution gives {edit.words}")
+    return edit and Diagnosis(
+        Kind.EDIT_OF_OURS, f"{with_verb(case.name, 'has')} the values that our solution gives {edit.words}"
+    )
 
 
 def orders(case):
@@ -72,14 +74,14 @@ def orders(case):
 def repairs(case):
     edit = case.search and case.search.repair()
     passes = edit and f"Your {case.check.what} passes this whole check {edit.words}, in line {edit.line}"
-    return Diagnosis(Kind.REPAIR, f"{case.name} is wrong. {passes}") if edit else None
+    return Diagnosis(Kind.REPAIR, f"{with_verb(case.name, 'is')} wrong. {passes}") if edit else None
 
 
 def regions(case):
     if case.difference is None:
         return None
     news = [f"New in this call: {case.check.news}."] if case.check and case.check.news else []
-    return Diagnosis(Kind.PLACE, f"{case.name} has wrong values", more=[*region(case.difference), *news])
+    return Diagnosis(Kind.PLACE, f"{with_verb(case.name, 'has')} wrong values", more=[*region(case.difference), *news])
 
 
 EXPLAINERS = (buffers, kept_state, named_mistakes, exact_patterns, edits_of_ours, orders, repairs, regions)
@@ -92,7 +94,7 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
     if known is not None and known.kind is Kind.SHAPE:
         found = known
     elif check is not None and not explains:
-        found = known or Diagnosis(Kind.PLACE, f"{name} has wrong values")
+        found = known or Diagnosis(Kind.PLACE, f"{with_verb(name, 'has')} wrong values")
     else:
         kind = np.asarray(got if difference is not None else 0).dtype  # a list may be ragged
         right = expected if difference is None else difference.target.astype(kind if kind.kind == "f" else np.float64)
@@ -138,7 +140,7 @@ def region(it: Difference) -> list[str]:
         kinds = [word for word, there in (("NaN", np.isnan), ("infinite", np.isinf)) if there(it.held[bad]).any()]
         return [f"{bad.sum()} of {bad.size} entries are {' or '.join(kinds)}, the first at {at}.", *_along_axes(bad)]
     with np.errstate(all="ignore"):
-        return [*_nearly(it), *_along_axes(it.wrong), *_in_common(it)]
+        return [*_nearly(it), *_along_axes(it.wrong)]
 
 
 def _nearly(it):
@@ -175,27 +177,3 @@ def _indices(flags) -> str:
         if np.array_equal(at, np.arange(start, length, 2)):
             return f"the {word} indices"
     return f"indices {', '.join(map(str, at[:FEW]))}" + (f", … ({len(at)} of {length})" if len(at) > FEW else "")
-
-
-def _in_common(it) -> list[str]:
-    """What got / expected, or got - expected, is along an axis: the same number everywhere, or one in each row."""
-    if not it.got[it.wrong].any():
-        return [f"Nothing was added to {it.name} there." if it.adds else "Each wrong entry is 0."]
-    for word, values in (("times", it.got / it.expected), ("plus", it.got - it.expected)):
-        values = np.where(it.wrong & np.isfinite(values), values, np.nan)
-        for axis in reversed(range(values.ndim)):
-            rows = np.moveaxis(values, axis, -1).reshape(-1, values.shape[axis])
-            rows = rows[np.isfinite(rows).sum(axis=1) >= 3]
-            if not len(rows):
-                continue
-            middle = np.nanmedian(rows, axis=1)
-            far = np.abs(middle - 1) if word == "times" else np.abs(middle)  # a factor of 1 is no mistake
-            if (np.nanmax(np.abs(rows - middle[:, None]), axis=1) > STEADY * far + 1e-12).any() or not middle.any():
-                continue
-            if np.ptp(middle) <= STEADY * np.abs(middle).max():
-                everywhere = np.nanmax(np.abs(values - middle[0])) <= STEADY * far[0] + 1e-12
-                return [f"Each wrong entry is the right one {word} {middle[0]:.6g}."] if everywhere else []
-            each = ", ".join(f"{value:.4g}" for value in middle[:3])
-            some = f"{each}{', …' if len(middle) > 3 else ''}"
-            return [f"Along axis {axis} every wrong entry is the right one {word} one number, another in each: {some}."]
-    return []

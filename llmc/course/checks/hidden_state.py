@@ -120,11 +120,6 @@ def _other_numbers(array):
 
 
 def _far(one, other) -> bool:
-    """Do two arrays, or numbers, differ clearly in what is finite in both, or in what is finite?"""
-    if np.shape(one) != np.shape(other) or np.asarray(one).dtype.kind not in "fiub":
-        return False
-    finite = np.isfinite(one)
-    if not np.array_equal(finite, np.isfinite(other)):
-        return True
-    one, other = np.asarray(one, np.float64)[finite], np.asarray(other, np.float64)[finite]
-    return bool(np.abs(one - other).max(initial=0) > CLEARLY * np.abs(other).max(initial=0))
+    """Do two arrays, or numbers, differ clearly?"""
+    numbers = np.asarray(one).dtype.kind in "fiub" and np.shape(one) == np.shape(other)
+    return numbers and not alike(one, other, CLEARLY)

@@ -10,6 +10,7 @@ from itertools import combinations, product
 import numpy as np
 
 from llmc.course.checks.comparison import Difference, same
+from llmc.course.checks.messages.diagnosis import with_verb
 from llmc.course.uncleared import GARBAGE
 
 FEW = 4  # entries; fewer of them may be alike by chance
@@ -29,7 +30,7 @@ ALONG = (
 
 def never_written(it: Difference):
     if it.before is not None and np.array_equal(it.held, it.before, equal_nan=True):
-        return f"{it.name} was never written: it still holds what was in the buffer before the call"
+        return f"{with_verb(it.name, 'was')} never written: it still holds what was in the buffer before the call"
 
 
 def partly_written(it: Difference):
@@ -38,7 +39,7 @@ def partly_written(it: Difference):
     left = np.isclose(it.held, it.before, rtol=1e-8, atol=0) & ~np.isclose(it.target, it.before, rtol=1e-8, atol=0)
     right = ~left & ~it.wrong
     if left.any() and right.any() and (left | right).all():
-        return f"part of {it.name} is as it was before the call: {_how_many(left, right)}"
+        return f"part of {with_verb(it.name, 'is')} as it was before the call: {_how_many(left, right)}"
     return None
 
 
@@ -46,10 +47,11 @@ def never_cleared(it: Difference):
     """Parts of a new array that hold what np.empty had left there, or all that was added to it."""
     left = it.got == GARBAGE
     if left.any() and (left | ~it.wrong).all():
-        return f"part of {it.name} was never written: {_how_many(left, ~left)}; np.empty clears nothing"
+        return f"part of {with_verb(it.name, 'was')} never written: {_how_many(left, ~left)}; np.empty clears nothing"
     left = np.abs(it.got - it.expected - GARBAGE) <= LOOSE * GARBAGE
     if left.any() and (left | ~it.wrong).all():
-        return f"{it.name} was added to an array of np.empty, which holds any numbers: np.zeros makes one of zeros"
+        added = f"{with_verb(it.name, 'was')} added to an array of np.empty"
+        return f"{added}, which holds any numbers: np.zeros makes one of zeros"
     return None
 
 
@@ -58,22 +60,23 @@ LOOSE = 1e-4  # of a number that others were added to
 
 def cleared(it: Difference):
     if it.adds and not it.held.any() and np.any(it.before):
-        return f"{it.name} was set to zero: what the buffer held is lost"
+        return f"{with_verb(it.name, 'was')} set to zero: what the buffer held is lost"
 
 
 def overwritten(it: Difference):
     if it.adds and same(it.held, it.expected):
-        return f"{it.name} was overwritten instead of accumulated: add to what the buffer holds, with +="
+        return f"{with_verb(it.name, 'was')} overwritten instead of accumulated: add to what the buffer holds, with +="
 
 
 def accumulated(it: Difference):
     if it.before is not None and not it.adds and same(it.got, it.expected + it.before):
-        return f"{it.name} was accumulated where it should be overwritten: what the buffer held must not matter"
+        added = f"{with_verb(it.name, 'was')} accumulated where it should be overwritten"
+        return f"{added}: what the buffer held must not matter"
 
 
 def all_zero(it: Difference):
     if not it.got.any() and it.expected.any() and it.expected.ndim:
-        return f"nothing was added to {it.name}" if it.adds else f"{it.name} is all zeros"
+        return f"nothing was added to {it.name}" if it.adds else f"{with_verb(it.name, 'is')} all zeros"
 
 
 # --------------------------------------------------------------------------------- exact: they rest on every entry
@@ -81,7 +84,7 @@ def all_zero(it: Difference):
 
 def sign_flipped(it: Difference):
     if same(it.got, -it.expected):
-        return f"{it.what} has the wrong sign"
+        return f"{with_verb(it.what, 'has')} the wrong sign"
 
 
 def constant_factor(it: Difference):
@@ -91,7 +94,7 @@ def constant_factor(it: Difference):
     factor = float(np.vdot(it.expected, it.got) / squares)
     if abs(factor) < LOOSE or abs(factor - 1.0) < 1e-2 or not same(it.got, factor * it.expected):
         return None  # nearly right: too few digits in a constant, or an eps, but not a factor in a formula
-    return f"{it.what} is {_factor(factor, it)} times what it should be, everywhere"
+    return f"{with_verb(it.what, 'is')} {_factor(factor, it)} times what it should be, everywhere"
 
 
 def _factor(factor, it) -> str:
@@ -109,14 +112,14 @@ def _factor(factor, it) -> str:
 def transposed(it: Difference):
     for i, j in reversed([*combinations(range(it.got.ndim), 2)]):
         if it.got.shape[i] == it.got.shape[j] and same(it.got.swapaxes(i, j), it.expected):
-            return f"{it.what} is transposed: axes {i} and {j} are swapped"
+            return f"{with_verb(it.what, 'is')} transposed: axes {i} and {j} are swapped"
     return None
 
 
 def shifted(it: Difference):
     difference = it.got - it.expected
     if difference.size >= 3 and same(difference, np.full_like(difference, difference.mean())):
-        return f"{it.name} is off by the same amount everywhere: got - expected = {difference.mean():.6g}"
+        return f"{with_verb(it.name, 'is')} off by the same amount everywhere: got - expected = {difference.mean():.6g}"
 
 
 def along_an_axis(it: Difference):
@@ -140,7 +143,8 @@ def off_by_one(it: Difference):
         for here, there, word in ((first, last, "next"), (last, first, "previous")) if length > 2 else ():
             got, wanted = it.got.take(here, axis), it.expected.take(there, axis)
             if got.size >= 3 and same(got, wanted) and not same(wanted, it.expected.take(here, axis)):
-                return f"{it.what} is off by one along axis {axis}: each index holds what belongs to the {word} one"
+                each = f"each index holds what belongs to the {word} one"
+                return f"{with_verb(it.what, 'is')} off by one along axis {axis}: {each}"
     return None
 
 
@@ -150,7 +154,7 @@ def other_order(it: Difference):
         order = _order_of(np.moveaxis(it.got, axis, 0), np.moveaxis(it.expected, axis, 0))
         if order is not None:
             some = f"0, 1, … hold what belongs to {', '.join(map(str, order[:8]))}{', …' * (len(order) > 8)}"
-            return f"{it.what} is right, except for the order along axis {axis}: {some}"
+            return f"{with_verb(it.what, 'is')} right, except for the order along axis {axis}: {some}"
     return None
 
 
@@ -158,7 +162,7 @@ def scattered(it: Difference):
     got, expected = np.sort(it.got, axis=None), np.sort(it.expected, axis=None)
     moved = np.abs(it.got - it.expected).max() > 1e3 * np.abs(got - expected).max()  # else they are only inexact
     if 6 <= got.size <= MANY and _distinct(expected) and moved and np.allclose(got, expected, rtol=1e-6, atol=0):
-        return f"{it.what} has the right numbers in the wrong places"
+        return f"{with_verb(it.what, 'has')} the right numbers in the wrong places"
     return None
 
 
@@ -168,7 +172,8 @@ def leaking(it: Difference):
     above = np.triu(np.ones((T, n), bool), 1)
     if T == n >= 2 and not it.expected[..., above].any() and it.wrong[..., above].any() and it.expected.any():
         first = [int(i) for i in np.argwhere(it.wrong & above)[0]]
-        return f"{it.name} is not 0 above the diagonal, where a position looks at later ones, the first at {first}"
+        above = "above the diagonal, where a position looks at later ones"
+        return f"{with_verb(it.name, 'is')} not 0 {above}, the first at {first}"
     return None
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from llmc.course.checks.calls import same_error
+from llmc.course.checks.calls import alike, same_error
 from llmc.course.checks.search import Search
 from llmc.course.kernel_checks import runs
 from llmc.course.mutation import c_edits, named
@@ -125,14 +125,8 @@ class KernelSearch(Search):
     @staticmethod
     def alike(one, other) -> bool:
         """The same array, or number, but for the order in which it was added up?"""
-        if not isinstance(other, np.ndarray):
-            return True
-        near = ALIKE if other.itemsize > 2 else ALIKE_IN_16_BITS
-        one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-        finite = np.isfinite(other)
-        if not np.array_equal(finite, np.isfinite(one)):
-            return False
-        return bool((np.abs(one - other)[finite] <= near * np.abs(other[finite]).max(initial=0.0)).all())
+        near = ALIKE if getattr(other, "itemsize", 4) > 2 else ALIKE_IN_16_BITS
+        return not isinstance(other, np.ndarray) or alike(one, other, near)
 
     @staticmethod
     def same_error(made, got, right, lost=False) -> bool:

@@ -153,6 +153,12 @@ def stopped(sentence) -> str:
     return sentence if sentence.endswith((".", "?", "!", ":")) else sentence + "."
 
 
+def with_verb(name, verb) -> str:
+    """ "dx is", but "logits are": an output's name with its verb."""
+    many = {"is": "are", "was": "were", "has": "have", "holds": "hold", "equals": "equal"}
+    return f"{name} {many[verb] if re.fullmatch(r'[a-z_]*[^aious]s', name) else verb}"
+
+
 def describe(value) -> str:
     """What a learner needs to know about a value: "(3, 5, 7) float64" for an array, "None", "a list of 3", "0.1"."""
     if isinstance(value, np.ndarray):
