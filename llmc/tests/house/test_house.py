@@ -237,7 +237,10 @@ def named_sections():
 
 
 def test_every_section_that_is_named_exists():
-    """`lesson 01, section "2 · Forward"` in a message becomes a link, which must lead somewhere."""
+    """`lesson 01, section "2 · Forward"` in a message becomes a link, which must lead somewhere.
+
+    A title in braces is a variable of a lesson's exercises, for which test_answers.py looks.
+    """
     named = set(named_sections())
-    missing = [place for place in sorted(named) if place[1] != "…" and not section_link(*place[:2])]
+    missing = [place for place in sorted(named) if place[1][0] not in "…{" and not section_link(*place[:2])]
     assert len(named) > 50 and not missing
