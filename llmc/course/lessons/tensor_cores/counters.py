@@ -24,15 +24,10 @@ TIME, REGISTERS = "gpu__time_duration.sum", "launch__registers_per_thread"
 BUSY = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
-WAITS = {  # ncu's names for what a warp waits for, in words
-    "long_scoreboard": "global memory",
-    "short_scoreboard": "shared memory",
-    "barrier": "other warps",
-    "wait": "its last instruction",
-    "mio_throttle": "room for requests",
-    "math_pipe_throttle": "a free pipe",
-    "gmma": "wgmma",
-}
+# ncu's names for what a warp waits for, in words
+WAITS = {"long_scoreboard": "global memory", "short_scoreboard": "shared memory", "barrier": "other warps"}
+WAITS |= {"wait": "its last instruction", "mio_throttle": "room for requests", "math_pipe_throttle": "a free pipe"}
+WAITS |= {"gmma": "wgmma"}
 
 
 def launch():

@@ -9,6 +9,11 @@ OF_GROUP = [SKY, ORANGE, GREEN, YELLOW, PURPLE, RED, BLUE, GREY]
 SIDE = 0.62  # of a cell, whose height is 1
 
 
+def a_layout(lane, register, half):
+    """(row, k) in mma's a (16, 16) of a lane's register, which holds two numbers: numbers, or arrays that broadcast."""
+    return lane // 4 + register % 2 * 8, lane % 4 * 2 + half + register // 2 * 8
+
+
 def draw_fragments(parts, marked, title):
     """Matrices whose cells say which lane holds them, in the colour of its register; one lane's cells are framed.
 
@@ -85,14 +90,8 @@ def draw_phases(ax, log, stages):
             asked, arrived, used = (log.index((what, r)) for what in (ASKED, ARRIVED, USED))
             for a, b, color, hatch in ((asked, arrived, tint(SKY), ""), (arrived, used, tint(ORANGE), "//")):
                 ax.add_patch(Rectangle((a, y), b - a, 1, facecolor=color, edgecolor=GREY, lw=0.8, hatch=hatch))
-            ax.text(
-                (asked + arrived) / 2,
-                y + 0.5,
-                f"round {r}"[6 * (arrived - asked < 2) :],
-                ha="center",
-                va="center",
-                size=9,
-            )
+            words = f"round {r}"[6 * (arrived - asked < 2) :]
+            ax.text((asked + arrived) / 2, y + 0.5, words, ha="center", va="center", size=9)
             changes.append(arrived)
         for number, (a, b) in enumerate(zip(changes, [*changes[1:], end])):
             ax.plot([a, b], [y + 1.28, y + 1.28], color=ink(BLUE) if number % 2 == 0 else ink(ORANGE), lw=3)

@@ -25,11 +25,7 @@ from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.mixed.pointwise import round_to
 
 TABLE = Path("reference/h200_tensor_cores.json")  # in the lessons' folder
-SQUARE, LARGE, FC = (
-    (4096, 4096, 4096),
-    (8192, 8192, 8192),
-    (32768, 3072, 768),
-)  # M, N, K; GPT-2's first of the MLP, B=32
+SQUARE, LARGE, FC = (4096,) * 3, (8192,) * 3, (32768, 3072, 768)  # M, N, K; GPT-2's first of the MLP, B=32
 HEADS = 32, 1024, 12, 64  # B, T, NH, hs
 LIBRARY = "library"  # cuBLASLt, cuDNN
 SETS = 3  # of arrays, which take turns
@@ -91,15 +87,9 @@ def heads(sizes, versions, time=True) -> list[dict]:
     B, T, NH, hs = sizes
     C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2  # of pairs that are seen
     xp, whose = cuda.xp, {f"v{version}": version for version in versions} | ({LIBRARY: None} if _has_cudnn() else {})
+    of_C, of_3C, of_T = (B, T, C), (B, T, 3 * C), (B, NH, T)
     sets = [
-        (
-            low((B, T, 3 * C), k),
-            zeros(B, T, C),
-            xp.zeros((B, NH, T), np.float32),
-            low((B, T, C), 9 + k),
-            zeros(B, T, 3 * C),
-        )
-        for k in range(SETS)
+        (low(of_3C, k), zeros(*of_C), xp.zeros(of_T, np.float32), low(of_C, 9 + k), zeros(*of_3C)) for k in range(SETS)
     ]
 
     def forward(version, qkv, out, stats, dout, dqkv):
@@ -121,9 +111,8 @@ def heads(sizes, versions, time=True) -> list[dict]:
             error = difference(found, reference)
             row = {"what": what, "version": name, "sizes": list(sizes), "error": float(f"{error:.3g}")}
             row["right"] = bool(error <= 2 * AGREE)
-            rows.append(
-                row | (timed(partial(call, version), sets, factor * flops, version is not None) if time else {})
-            )
+            times = timed(partial(call, version), sets, factor * flops, version is not None) if time else {}
+            rows.append(row | times)
     attention.attend_by("own")
     return rows
 

@@ -4,7 +4,7 @@ Counts are for a round of a tile: 128 x 128 results, 64 numbers of k, 2^20 multi
 """
 
 import re
-from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import ml_dtypes
@@ -44,10 +44,8 @@ class Counts(NamedTuple):
 
 def header(*names) -> str:
     """The text of these .cuh files, those of the folder mixed first."""
-    files = [
-        next(f / f"{name}.cuh" for f in (FOLDER / "mixed", FOLDER) if (f / f"{name}.cuh").exists()) for name in names
-    ]
-    return "".join(file.read_text(encoding="utf-8") for file in files)
+    places = [[folder / f"{name}.cuh" for folder in (FOLDER / "mixed", FOLDER)] for name in names]
+    return "".join(next(filter(Path.exists, each)).read_text(encoding="utf-8") for each in places)
 
 
 def brought(version) -> float:
@@ -95,23 +93,20 @@ def count(version, report, of) -> Counts:
 
 def table(counted) -> str:
     """{version: Counts} as text, a line each."""
-    head = f"{'':<22}{'KB brought':>11}{'requests':>10}{'passes':>9}{'extra':>8}{'barriers':>10}"
-    rows = [head]
+    rows = [f"{'':<22}{'KB brought':>11}{'requests':>10}{'passes':>9}{'extra':>8}{'barriers':>10}"]
     for version, c in counted.items():
-        name = f"v{version}  {NEWS[version]}"
-        rows.append(
-            f"{name:<22}{c.kilobytes:>11.0f}{c.requests:>10,.0f}{c.passes:>9,.0f}{c.conflicts:>8,.0f}{c.barriers:>10.2f}"
-        )
+        numbers = f"{c.kilobytes:>11.0f}{c.requests:>10,.0f}{c.passes:>9,.0f}{c.conflicts:>8,.0f}{c.barriers:>10.2f}"
+        rows.append(f"{f'v{version}  {NEWS[version]}':<22}{numbers}")
     return "\n".join(rows)
 
 
 # ------------------------------------------------------------------------------------------------- with a mistake
 
 
-@contextmanager
-def changed(layer, *pairs):
-    """Inside the block, kernels of mixed/<layer>.cu have texts replaced: pairs (old, new). Yields their reports."""
-    code, seen, theirs = source(f"mixed/{layer}"), [], mixed.kernel
+def broken(version, *pairs, sizes, rng, **how):
+    """The Report of a version with texts replaced, pairs (old, new), for a product of these sizes (M, N, K)."""
+    layer = matmul_own.FILES.get(version) or matmul_hopper.FILES[version]
+    code, reports, theirs = source(f"mixed/{layer}"), [], mixed.kernel
     for old, new in zip(pairs[::2], pairs[1::2], strict=True):
         if old not in code:
             raise ValueError(f"{old!r} does not occur in {layer}.cu")
@@ -119,21 +114,14 @@ def changed(layer, *pairs):
 
     def kernel(layer, name, defines="", arch=""):
         options = ("-std=c++17", *(f"-D{define}" for define in defines.split()))
-        return Inspected(cuda.RawKernel(code, name, options), seen)
+        return Inspected(cuda.RawKernel(code, name, options), reports)
 
     mixed.kernel = kernel
     try:
         with on_the_emulator():
-            yield seen
+            launch(product(*sizes, rng), version, **how)
     finally:
         mixed.kernel = theirs
-
-
-def broken(version, *pairs, sizes, rng, **how):
-    """The Report of a version with texts replaced, for a product of these sizes (M, N, K)."""
-    layer = matmul_own.FILES.get(version) or matmul_hopper.FILES[version]
-    with changed(layer, *pairs) as reports:
-        launch(product(*sizes, rng), version, **how)
     return reports[0]
 
 
