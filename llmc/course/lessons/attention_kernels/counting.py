@@ -52,5 +52,4 @@ def table(counted) -> str:
 
 def lines_between(source, first, last) -> str:
     """The lines of a source from the first that contains `first` to the next that contains `last`."""
-    found = re.search(rf"^.*{re.escape(first)}(?:.|\n)*?{re.escape(last)}.*$", source, re.MULTILINE)
-    return found[0]
+    return re.search(rf"^.*{re.escape(first)}(?:.|\n)*?{re.escape(last)}.*$", source, re.MULTILINE)[0]

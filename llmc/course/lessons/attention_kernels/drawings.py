@@ -1,5 +1,8 @@
 """Lesson 16: the layer as a flow of arrays, and the tiles of flash attention."""
 
+import matplotlib.pyplot as plt
+from matplotlib.patches import Rectangle
+
 from llmc.course.figures import BLUE, GREY, ORANGE, RED, tint
 from llmc.course.figures.axes import blank_axes
 from llmc.course.figures.flow import arrow, box
@@ -10,12 +13,11 @@ def draw_layer(B, T, NH, hs):
     rows, pairs = f"({B}, {NH}, {T:,}, {hs})", f"({B}, {NH}, {T:,}, {T:,})"
     of_rows, of_pairs = f"{B * NH * T * hs / 1e6:.1f} million", f"{B * NH * T * T / 1e6:.1f} million"
     fig, ax = blank_axes((-1.6, 16.2), (-2.5, 2.4))
-    parts = [
-        box(ax, 0, y, name, f"{rows}\n{of_rows}", width=2.9, height=1.25) for name, y in zip("QKV", (1.6, 0, -1.6))
-    ]
-    scores = box(ax, 5.2, 0.8, "S, the scores", f"{pairs}\n{of_pairs}", color=RED, width=3.4, height=1.7)
-    shares = box(ax, 10.4, 0.8, "P", f"{pairs}\n{of_pairs}", color=RED, width=3.4, height=1.7)
-    out = box(ax, 14.6, -0.9, "O", f"{rows}\n{of_rows}", width=2.9, height=1.25)
+    small, large = {"width": 2.9, "height": 1.25}, {"color": RED, "width": 3.4, "height": 1.7}
+    parts = [box(ax, 0, y, name, f"{rows}\n{of_rows}", **small) for name, y in zip("QKV", (1.6, 0, -1.6))]
+    scores = box(ax, 5.2, 0.8, "S, the scores", f"{pairs}\n{of_pairs}", **large)
+    shares = box(ax, 10.4, 0.8, "P", f"{pairs}\n{of_pairs}", **large)
+    out = box(ax, 14.6, -0.9, "O", f"{rows}\n{of_rows}", **small)
     arrow(ax, parts[0], scores)
     arrow(ax, parts[1], scores)
     arrow(ax, scores, shares, "softmax")
@@ -26,9 +28,6 @@ def draw_layer(B, T, NH, hs):
 
 def draw_tiles(queries, tile, T):
     """The table of pairs of one head, cut into blocks of queries and tiles of keys; returns the figure."""
-    import matplotlib.pyplot as plt
-    from matplotlib.patches import Rectangle
-
     fig, ax = plt.subplots(figsize=(9, 4.6), layout="constrained")
     loads = 0
     for first in range(0, T, queries):
@@ -40,17 +39,10 @@ def draw_tiles(queries, tile, T):
     for t in range(T):  # pairs that the query does not see
         ax.add_patch(Rectangle((t + 1, t), T - t - 1, 1, facecolor=GREY, alpha=0.35, lw=0))
     for k0 in range(0, T, tile):
-        ax.text(
-            k0 + tile / 2,
-            -1.5,
-            f"tile {k0 // tile}: keys {k0} to {k0 + tile - 1}",
-            ha="center",
-            va="bottom",
-            fontsize=10,
-        )
+        words = f"tile {k0 // tile}: keys {k0} to {k0 + tile - 1}"
+        ax.text(k0 + tile / 2, -1.5, words, ha="center", va="bottom", fontsize=10)
     ax.set(xlim=(0, T), ylim=(T, 0), xlabel="key", ylabel="query", xticks=range(0, T + 1, 8), yticks=range(0, T + 1, 8))
     ax.grid(visible=False)
-    ax.set_title(
-        f"Blocks load {loads * tile} rows of keys, where single queries would load {T * (T + 1) // 2:,}", pad=24
-    )
+    alone = f"{T * (T + 1) // 2:,}"
+    ax.set_title(f"Blocks load {loads * tile} rows of keys, where single queries would load {alone}", pad=24)
     return fig

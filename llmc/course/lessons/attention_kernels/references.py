@@ -1,28 +1,24 @@
-"""Lesson 16: what its kernels should give, in float64. Shapes: q, k, v, out, dout (heads, T, hs); stats (heads, T)."""
+"""Lesson 16: what its kernels should give, float64. Shapes: q, k, v, out, dout (heads, T, hs); stats (heads, T)."""
 
 import numpy as np
-
-from llmc.course.old.checks.explain import WrongAnswer
-from llmc.course.old.kernel_checks import not_finite
 
 LOW = -3.4e38  # the largest score of a part that has no keys
 
 
-def probabilities(scores, mask=-np.inf):
-    """p (heads, T, T) and stats (heads, T) of scores (heads, T, T); later keys get the score `mask`."""
-    T = scores.shape[-1]
-    seen = np.tril(np.ones((T, T), bool))  # (T, T)
-    masked = np.where(seen, np.asarray(scores, np.float64), mask)  # (heads, T, T)
+def probabilities(scores):
+    """p (heads, T, T) and stats (heads, T) of scores (heads, T, T)."""
+    seen = np.tril(np.ones(scores.shape[-2:], bool))  # (T, T)
+    masked = np.where(seen, np.asarray(scores, np.float64), -np.inf)  # (heads, T, T)
     top = masked.max(axis=-1, keepdims=True)  # (heads, T, 1)
     e = np.exp(masked - top)  # (heads, T, T)
     total = e.sum(axis=-1, keepdims=True)  # (heads, T, 1)
     return e / total, (top + np.log(total))[..., 0]
 
 
-def forward(q, k, v, mask=-np.inf):
+def forward(q, k, v):
     """out (heads, T, hs) and stats (heads, T)."""
     q, k, v = (np.asarray(a, np.float64) for a in (q, k, v))
-    p, stats = probabilities(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), mask)
+    p, stats = probabilities(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]))
     return p @ v, stats
 
 
@@ -43,14 +39,13 @@ def parted(scores, values, parts):
 
     scores: (rows, keys), values: (rows, keys, hs). parts: how many keys each part has; it may be none.
     """
-    found, first = [], 0
-    for size in parts:
-        x, v = scores[:, first : first + size].astype(np.float64), values[:, first : first + size]  # (rows, size, …)
+    found, ends = [], np.cumsum(parts)
+    for first, end in zip(ends - parts, ends):
+        x, v = scores[:, first:end].astype(np.float64), values[:, first:end]  # (rows, size), (rows, size, hs)
         top = x.max(axis=1, initial=LOW)  # (rows,)
         e = np.exp(x - top[:, None])  # (rows, size)
         found.append((top, e.sum(axis=1), np.einsum("rk,rkc->rc", e, v)))
-        first += size
-    return tuple(np.stack(arrays, axis=1).astype(np.float32) for arrays in zip(*found))
+    return single(*(np.stack(arrays, axis=1) for arrays in zip(*found)))
 
 
 def merged(top, total, sums):
@@ -76,24 +71,3 @@ def low(heads, T, hs):
 def single(*arrays):
     """The same in float32."""
     return tuple(np.asarray(a, np.float32) for a in arrays)
-
-
-def finite(name, got, why):
-    """WrongAnswer where got, dq or dv, holds a NaN or an infinity; with that reason if scores of 0 give none."""
-    if not np.isfinite(got).all():
-        if _with_scores_of_0(name):
-            why = f"and so it has if all scores are 0.\n→ Where to look: {why.rpartition('; ')[2]}"
-            raise WrongAnswer(f"{name} has NaN or infinite entries, {why}.")
-        raise WrongAnswer(f"{name} has NaN or infinite entries: {why}.")
-
-
-def _with_scores_of_0(name) -> bool:
-    """Does a backward kernel leave a NaN or an infinity in dq or dv where all scores are 0?"""
-    given = not_finite.arguments()
-    if given is None:
-        return False
-    out, stats = (0, 4) if name == "dq" else (1, 3)
-    zeros = {k: np.zeros_like(given[k]) for k in (5, 6)}  # q, k
-    more = np.arange(2, given[stats].shape[1] + 2, dtype=np.float32)  # (T,)   more than each query sees
-    after = not_finite.launched(zeros | {stats: np.zeros_like(given[stats]) + np.log(more)})
-    return after is not None and not np.isfinite(after[out]).all()

@@ -2,21 +2,8 @@
 
 import numpy as np
 
-from llmc.course.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    blank_axes,
-    describe,
-    ink,
-    panels,
-    tint,
-)
+from llmc.course.figures import blank_axes, describe, ink, panels, tint
+from llmc.course.figures.style import BLUE, GREEN, GREY, INK, ORANGE, PURPLE, RED, SKY
 from llmc.course.lessons.number_formats.formats import FORMATS, decode, encode, meaning
 
 SIGN, EXPONENT, MANTISSA = RED, ORANGE, BLUE
@@ -58,11 +45,8 @@ def draw_fields():
         top = -1.18 * row
         ax.text(-0.5, top - 0.5, f"{fmt.name}", ha="right", va="center_baseline", weight="bold")
         _cells(ax, top, fmt)
-        for x, text in (
-            (33.2, _power(fmt.largest)),
-            (37.6, _power(fmt.smallest_normal)),
-            (41.8, f"$2^{{-{fmt.mantissa}}}$"),
-        ):
+        limits = (33.2, _power(fmt.largest)), (37.6, _power(fmt.smallest_normal)), (41.8, f"$2^{{-{fmt.mantissa}}}$")
+        for x, text in limits:
             ax.text(x, top - 0.5, text, va="center_baseline", size=10)
     said = "; ".join(f"{f.name}: {f.exponent} bits of exponent, {f.mantissa} of mantissa" for f in FORMATS.values())
     describe(fig, f"Rows of bits, the sign first. {said}. bf16 has fp32's exponent.")

@@ -19,34 +19,17 @@ class Format:
     mantissa: int
     infinite: bool = True
 
-    @property
-    def bits(self) -> int:
-        return 1 + self.exponent + self.mantissa
-
-    @property
-    def bias(self) -> int:
-        """What is subtracted from the exponent's field."""
-        return 2 ** (self.exponent - 1) - 1
-
-    @property
-    def eps(self) -> float:
-        """The distance from 1 to the next larger number."""
-        return 2.0**-self.mantissa
+    bits = property(lambda self: 1 + self.exponent + self.mantissa)
+    bias = property(lambda self: 2 ** (self.exponent - 1) - 1)  # what is subtracted from the exponent's field
+    eps = property(lambda self: 2.0**-self.mantissa)  # the distance from 1 to the next larger number
+    smallest_normal = property(lambda self: 2.0 ** (1 - self.bias))
+    smallest = property(lambda self: self.smallest_normal * self.eps)  # the smallest subnormal number above 0
 
     @property
     def largest(self) -> float:
         """The largest finite number: without infinity, only the very last bit pattern is lost, to NaN."""
         top = 2**self.exponent - (2 if self.infinite else 1) - self.bias
         return (2 - self.eps * (1 if self.infinite else 2)) * 2.0**top
-
-    @property
-    def smallest_normal(self) -> float:
-        return 2.0 ** (1 - self.bias)
-
-    @property
-    def smallest(self) -> float:
-        """The smallest subnormal number above 0."""
-        return self.smallest_normal * self.eps
 
 
 FP32, TF32 = Format("fp32", 8, 23), Format("tf32", 8, 10)

@@ -1,5 +1,7 @@
 """A panel that takes a number apart: type it, choose a format, flip single bits, go to the next number."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from llmc.course.lessons.number_formats.formats import FORMATS, decode, encode, meaning
@@ -36,9 +38,7 @@ class Panel:
         self.box = widgets.VBox(rows)
         self.read()
 
-    @property
-    def fmt(self):
-        return FORMATS[self.choice.value]
+    fmt = property(lambda self: FORMATS[self.choice.value])
 
     def read(self):
         """Take the number that was typed."""
@@ -79,9 +79,7 @@ class Panel:
             size = code & (1 << fmt.bits - 1) - 1
             step = abs(float(decode(size + 1, fmt)) - abs(value)) if size + 1 < 1 << fmt.bits - 1 else np.inf
             lines.append(f"the next larger size is {step:.3g} away" if np.isfinite(step) else "the largest number")
-        try:
+        with suppress(ValueError):
             error = abs(value - float(self.field.value))
             lines.append(f"typed: {self.field.value}; this is {error:.3g} away from it")
-        except ValueError:
-            pass
         return "<br>".join(lines)

@@ -15,21 +15,10 @@ from llmc.model import GPT2
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz "
 # what a function writes: places of its arguments; parameters' gradients are not among them, because they accumulate
-ACTIVATIONS = {
-    "encoder_forward": (0,),
-    "layernorm_forward": (0,),
-    "residual_layernorm_forward": (0, 1),
-    "matmul_forward": (0,),
-    "matmul_gelu_forward": (0, 1),
-    "attention_forward": (0,),
-}
-GRADIENTS = {
-    "fused_classifier": (1,),
-    "matmul_backward": (0,),
-    "gelu_backward": (0,),
-    "layernorm_backward": (0,),
-    "attention_backward": (0,),
-}
+ACTIVATIONS = {"encoder_forward": (0,), "layernorm_forward": (0,), "residual_layernorm_forward": (0, 1)}
+ACTIVATIONS |= {"matmul_forward": (0,), "matmul_gelu_forward": (0, 1), "attention_forward": (0,)}
+GRADIENTS = {"fused_classifier": (1,), "matmul_backward": (0,), "gelu_backward": (0,)}
+GRADIENTS |= {"layernorm_backward": (0,), "attention_backward": (0,)}
 
 
 class After:

@@ -1,22 +1,21 @@
-"""Lesson 10, a tuned run: which settings are none, and why a run did not reach the goal.
+"""Lesson 10, exercise 6: which settings are none, and why a run did not reach the goal.
 
 Whether a learning rate is too high is not read off a curve: the run is made again with another one.
 """
 
-import time
 from numbers import Integral, Real
 
 import numpy as np
 
-from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
-from llmc.course.old.checks.evidence import is_explaining
-from llmc.course.old.checks.explain import WrongAnswer, describe, listed
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe, listed
+from llmc.course.lessons.training_loop.tried import not_the_least
 
-GOAL = 0.26  # nats below the given settings' loss
-USUAL = 1.5e-3, 1e-2  # learning rates between which another of them is not tried first
-FAR = 1e-4, 0.1  # outside of these, one four times as high or low would not tell
+GOAL, GAIN = 0.26, 0.03  # nats below the given settings' loss; nats that make a difference
+RUNS = 3  # that are made to find the reason
+# learning rates up to this one: by which factor another one is tried, in words
+RATES = (1e-4, 100, "100 times"), (4e-3, 4, "4 times"), (0.1, 1 / 4, "a quarter of"), (np.inf, 1 / 100, "1/100 of")
 RATE_AND_BATCH = "learning_rate", "batch_size"
-GAIN, SECONDS = 0.03, 12.0  # nats that make a difference; processor time after which no other run is begun
 RANGES = {  # name: (type, condition, what it must be)
     "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
     "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
@@ -28,13 +27,13 @@ RANGES = {  # name: (type, condition, what it must be)
 }
 
 
-def explain_settings(settings, given):
-    """What is wrong with a dict of settings, as a sentence; None when it can run."""
-    if isinstance(settings, tuple) and len(settings) == 2 and isinstance(settings[1], list):
-        return "that is what train_letters returns: a loss and losses. Return the settings with which you called it"
-    if not isinstance(settings, dict):
-        return f"return a dict like {{'batch_size': 8, …}}; you returned {describe(settings)}"
-    return refused(settings, RANGES, given)
+def completed(settings, given) -> dict:
+    """All settings of a run; WrongAnswer if these cannot run. given: those that are not set."""
+    told = f"return a dict like {{'batch_size': 8, …}}, not {describe(settings)}"
+    told = refused(settings, RANGES, given) if isinstance(settings, dict) else told
+    if told:
+        raise WrongAnswer(told)
+    return given | settings
 
 
 def refused(settings, ranges, given) -> str | None:
@@ -51,61 +50,41 @@ def refused(settings, ranges, given) -> str | None:
     return None
 
 
-def judge_run(loss, losses, given_loss, given, chosen, train, runs=()):
-    """Raise WrongAnswer, which says why, if the loss of a run is not GOAL nats below given_loss.
+def judge_run(c, loss, losses, given_loss, given, chosen, train, runs=()):
+    """WrongAnswer, which says why, unless the loss of a run is GOAL nats below given_loss.
 
     losses: of its training. given, chosen: settings. train(*settings) makes another run, for the reason.
     runs: those of the learner's function, as `noted` gives them.
     """
     if loss < given_loss - GOAL:
         return
-    reached = f"{loss:.3f} nats per letter after {len(losses)} steps"
-    others = [name for name in given if chosen[name] != given[name]]
-    if others:
-        reached += f" with {_valued(others, chosen)}, and the given settings reach {given_loss:.3f}"
-    else:
-        reached = f"you returned the given settings, {_valued(RATE_AND_BATCH, given)}: they reach {reached}"
-    why = not_the_least(runs, chosen.values(), "loss")
-    why = why or _of_the_warmup(losses, chosen) or _of_other_runs(loss, given, chosen, train)
-    rose = not np.isfinite(loss) or max(losses) > losses[0] + 0.5
-    reached += ", and the loss rose far above where it began" * rose
-    raise WrongAnswer(f"{reached}. The goal is below {given_loss - GOAL:.3f}: {why}.", explained=True)
+    changed, steps = [name for name in given if chosen[name] != given[name]], len(losses)
+    valued = listed([f"{name} {chosen[name]}" for name in changed or RATE_AND_BATCH], many=len(given))
+    reached = f"{loss:.3f} nats per letter after {steps} steps"
+    as_given = f"you returned the given settings, {valued}: they reach {reached}"
+    reached = f"{reached} with {valued}, and the given settings reach {given_loss:.3f}" if changed else as_given
+    rose = ", and the loss rose far above where it began" * (not max(losses) <= losses[0] + 0.5)  # or is NaN
+    warmup = f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
+    why = not_the_least(runs, chosen.values(), "loss") or warmup * (chosen["warmup"] > steps)
+    why = why or (_of_other_runs(loss, chosen, {name: given[name] for name in changed}, train) if c.explains else "")
+    told = f"{reached}{rose}. The goal is below {given_loss - GOAL:.3f}: {why or 'see the hints'}"
+    raise WrongAnswer(told, look=c.exercise.look_for())
 
 
-def _valued(names, settings) -> str:
-    """Names with their values, as in "batch_size 16 and learning_rate 0.001"."""
-    return listed([f"{name} {settings[name]}" for name in names], many=len(names))
-
-
-def _of_the_warmup(losses, chosen) -> str:
-    """A sentence on a warmup that is longer than the run, else ""."""
-    warmup, steps = chosen["warmup"], len(losses)
-    told = f"warmup lasts {warmup} steps and the run only {steps}, so it never reached its learning rate"
-    return told if warmup > steps else ""
-
-
-def _others(given, chosen) -> list:
-    """Names of what is not as given, besides the learning rate and the batch size."""
-    return [name for name in given if name not in RATE_AND_BATCH and chosen[name] != given[name]]
-
-
-def _of_other_runs(loss, given, chosen, train) -> str:
-    """The reason that other runs show: with another learning rate, a smaller batch, or the given settings elsewhere."""
-    rate, batch = chosen["learning_rate"], chosen["batch_size"]
-    others = _others(given, chosen)
-    times, word = (100, "a hundred") if rate < FAR[0] else (4, "four")
-    low = {"learning_rate": times * rate}, f"{word} times the learning rate"
-    part, word = (100, "a hundredth") if rate > FAR[1] else (4, "a quarter")
-    high = {"learning_rate": rate / part}, f"{word} of the learning rate"
-    small = {"batch_size": batch // 4}, "a quarter of the batch size"
-    tries = [high] * (rate > USUAL[1]) + [low] * (rate < USUAL[0])
-    tries += [({name: given[name] for name in others}, f"the given {listed(others)}")] * bool(others)
-    tries += [small] * (batch >= 8) + [each for each in (low, high) if each not in tries]
-    end = time.thread_time() + SECONDS
-    for change, words in tries if is_explaining() else ():
+def _of_other_runs(loss, chosen, given, train) -> str:
+    """The reason that other runs show: with another learning rate, a smaller batch, or some settings as given."""
+    rate, batch = (chosen[name] for name in RATE_AND_BATCH)
+    given = {name: value for name, value in given.items() if name not in RATE_AND_BATCH}
+    factor, words = next((factor, words) for most, factor, words in RATES if rate <= most)
+    tries = [(given, f"the given {listed(given)}")] * bool(given)
+    tries += [({"batch_size": batch // 4}, "a quarter of the batch size")] * (batch >= 8)
+    first = 0 if not 1.5e-3 < rate <= 1e-2 else RUNS  # a usual one is not tried first
+    tries.insert(first, ({"learning_rate": factor * rate}, f"{words} the learning rate"))
+    for change, words in tries[:RUNS]:
         again, _ = train(*(chosen | change).values())
         if again < loss - GAIN or np.isfinite(again) > np.isfinite(loss):
             return f"with {words} and all else as it is, the run ends at {again:.3f}"
-        if time.thread_time() > end:
-            break
-    return "see the hints"
+    return ""
+
+
+Exercise("best_settings", "10", look="9 · The learning-rate sweep")

@@ -34,13 +34,11 @@ def not_the_least(runs, chosen, what) -> str:
     """
     n = len(chosen)
     ours = [(settings[n:], score) for settings, score in runs if settings[:n] == tuple(chosen)]
-    if not ours:
-        return ""
-    rest, score = ours[-1]
-    scores = {settings[:n]: each for settings, each in runs if settings[n:] == rest and each == each}  # not NaN
-    least, largest = min(scores.values(), default=score), max(scores.values(), default=score)
+    rest, score = ours[-1] if ours else ((), 0)
+    scores = {each[:n]: s for each, s in runs if ours and each[n:] == rest and s == s}  # not NaN
+    least = min(scores.values(), default=score)
     if not least < score:
         return ""
-    which = f"the largest {what}, {score:.3f}" if score >= largest else f"a {what} of {score:.3f}"
+    which = f"the largest {what}, {score:.3f}" if score >= max(scores.values()) else f"a {what} of {score:.3f}"
     tried = f"of {len(scores)} settings that your function tries it returns those with {which}"
     return f"{tried}, and the smallest is {least:.3f}"

@@ -1,0 +1,275 @@
+"""Lesson 18's exercises: what is right, what is tried, and which mistakes have a name. The fifth is in `eight_bits`."""
+
+from types import FunctionType
+
+import numpy as np
+
+from llmc.course.checks.comparison import compare
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe, listed
+from llmc.course.checks.search import PythonSearch
+from llmc.course.lessons.number_formats.eight_bits import judge_gains, judge_quantised  # noqa: F401, for the notebook
+from llmc.course.lessons.number_formats.formats import BF16, FP32, decode, encode, fields
+from llmc.course.lessons.number_formats.sums import exact, plain  # noqa: F401, for the notebook
+
+# ------------------------------------------------------------------------------------------------ rounding by bits
+
+
+def to_round(c):
+    """float32 x, a kind of numbers in each call: ordinary ones, ties, tiny and large ones, NaNs, and then any bits."""
+    draw, any_bits = c.rng.permutation, lambda *shape: c.rng.integers(0, 1 << 32, shape)
+    some = (0x3580 + any_bits(5, 9) % 0x1400 << 16) + (any_bits(5, 9) & 0x8000FFFF)  # 2^-20 … 2^20, of both signs
+    some[0] &= 0xFFFF0000  # what bf16 holds exactly
+    some[1, 2:4] = 0x407FC123, 0xBFFF9876  # round up into the next exponent
+    ties = draw(np.r_[0x3F80:0x3F88, 0xC0F8:0xC100]).reshape(4, 4) * 65536 + 0x8000  # odd and even ones
+    zeros = 0, 0x80000000, 1, 0x80000001, 0x8000, 0x8001, 0x1FFFF, 0x8005FFFF
+    tiny = draw(np.r_[zeros, draw(np.r_[1:8, 0x8001:0x8008]) * 65536 + np.r_[0x7FF9:0x8007]])
+    large = 0x7F7F7FFF, 0xFF7F7FFF, 0x7F7F8000, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7F7EFFFF, 0x7F7F0000
+    nan = 0x7F800001, 0x7FC00000, 0x7FFFFFFF, 0xFFFFFFFF, 0xFF808000, 0x7FBF8000
+    for bits in (some, ties, tiny, draw(large), draw(nan), any_bits(37, 11), any_bits(37, 11), any_bits(2, 3, 5)):
+        yield bits.astype(np.uint32).view(np.float32)
+
+
+def pairs(c):
+    """The same several times, and uint16 random, which often makes a sum of 65535, 65536 or 65537; at last 1.001."""
+    for kind in to_round(c):
+        x = np.concatenate([kind] * 6)
+        edge = 65536 - (x.view(np.uint32) & 0xFFFF) + c.rng.integers(-1, 2, x.shape)
+        yield x, np.where(c.rng.random(x.shape) < 0.5, edge, c.rng.integers(0, 1 << 16, x.shape)).astype(np.uint16)
+    yield np.full((9, 300), 1.001, np.float32), c.rng.integers(0, 1 << 16, (9, 300)).astype(np.uint16)
+
+
+def nearest(x):
+    """By arithmetic, where the exercise uses bits."""
+    return encode(x, BF16).astype(np.uint16)
+
+
+def by_chance(x, random):
+    return np.where(np.isnan(x), 0x7FC0, x.view(np.uint32).astype(np.int64) + random >> 16).astype(np.uint16)
+
+
+def judge_bits(c, function, x, *random):
+    """Call it, and compare all patterns (uint16); a NaN may have any pattern of a NaN. Returns the patterns."""
+    got, right = c.call(function, x, *random), c.exercise.reference(x, *random)
+    wrong, look = np.zeros(x.shape, bool), c.exercise.look
+    if isinstance(got, np.ndarray) and (got.shape, got.dtype) == (x.shape, np.uint16):
+        right = np.where(((got & 0x7FFF) > 0x7F80) & ((right & 0x7FFF) > 0x7F80), got, right)
+        wrong = got != right
+        if wrong.any() and not np.array_equal(c.calls[-1].run(function)["result"], got):
+            raise WrongAnswer("called again with the same numbers, your function gives other patterns")
+        look = "2.4 · The edges" if np.isin(right[wrong] & 0x7F80, (0, 0x7F80)).all() else look
+    try:
+        compare("the result", got, right, look=c.exercise.place(look))
+    except WrongAnswer as error:
+        if wrong.any():
+            found = error.diagnosis
+            found.table, found.picture = in_bits(got, right, wrong, x, *random), None
+            found.more *= found.kind is not Kind.PLACE  # which speaks of sizes
+        raise
+    return got
+
+
+def in_bits(got, right, wrong, x, random=None):
+    """Lines: the first wrong patterns, each below its input; a bar in a float32 shows where bf16 ends."""
+    lines = [f"{wrong.sum()} of {wrong.size} patterns are wrong. The first of them (sign, exponent, mantissa):"]
+    for at in [tuple(map(int, index)) for index in np.argwhere(wrong)[:3]]:
+        bits, chance = fields(x[at].view(np.uint32), FP32), "" if random is None else f"   random 0x{random[at]:04X}"
+        lines.append(f"    x{list(at)}".ljust(14) + f"{bits[:18]}|{bits[18:]}  {x[at]:.9g}{chance}")
+        for word, code in (("expected", right[at]), ("got", got[at])):
+            lines.append(f"    {word:<10}{fields(code, BF16):<37}{float(decode(code, BF16)):.9g}")
+    return lines
+
+
+def by_hand(function):
+    """Raise WrongAnswer if the function, or one of its notebook that it calls, names a library's bfloat16."""
+    function = getattr(function, "py_func", function)  # what Numba compiled
+    names = getattr(function, "__globals__", {})
+    own = {name: each.__code__ for name, each in names.items() if isinstance(each, FunctionType)}
+    codes = [function.__code__, *(own[name] for name in function.__code__.co_names if name in own)] if names else []
+    if any("bfloat16" in {*code.co_names, *code.co_consts} - {*own} for code in codes):
+        raise WrongAnswer("the bits are right, but a library's bfloat16 made them: compute them from the bits of x")
+
+
+RESULTS = r"""
+    with a NaN as the addition leaves it: its ones are cut off, or a carry runs on | return … => return rounded
+    with the upper half of a NaN, which may be infinity | np.uint16(0x7FC0) => (BITS >> 16).astype(np.uint16)
+    with infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has | 0x7FC0 => 0x7F80
+    with +infinity in place of −infinity | rounded) => np.where(np.isinf(x), 0x7F80, rounded))
+    with NaN in place of infinity | np.isnan(x) => ~np.isfinite(x)
+    with the largest finite number in place of infinity | rounded) => rounded - (rounded & 0x7FFF == 0x7F80))
+    without the sign | rounded) => rounded & 0x7FFF)
+    with the carry lost where a mantissa of 1111111 rounds up: it becomes 0, and the exponent must grow by 1
+        | rounded) => (BITS >> 16 & 0xFF80 | rounded & 0x7F).astype(np.uint16))
+    with subnormal numbers set to 0 | rounded) => np.where(rounded & 0x7F80, rounded, rounded & 0x8000))
+    with subnormal numbers cut off | rounded) => np.where(BITS & 0x7F800000, rounded, BITS >> 16).astype(np.uint16))
+    with +0 in place of −0: zero keeps its sign | rounded) => np.where(x == 0, 0, rounded))
+""".replace("BITS", "x.view(np.uint32)")
+TO_THE_NEAREST = (
+    r"""
+    = x cut off after 16 bits | + 0x7FFF + last =>
+    = the lower 16 bits of x | ((bits + 0x7FFF + last) >> 16).astype => bits.astype
+    = the bits of float16: bf16 is the upper half of a float32 | return … => return x.astype(np.float16).view(np.uint16)
+    with the numbers converted to uint32: view reads the bits as they are | x.view(np.uint32) => x.astype(np.uint32)
+    with NaN for every negative number | np.isnan(x) => bits > 0x7F800000
+    with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0 | 0x7FFF + last => 0x8000
+    with ties rounded towards 0: a tie goes to the neighbour whose last bit is 0 | + last =>
+    with ties to the ODD neighbour: the last bit that is kept must become 0 | 0x7FFF + last => 0x8000 - last
+    = x rounded up, away from 0, wherever anything is cut off | 0x7FFF + last => 0xFFFF
+    with the last bit cleared wherever x rounds up: that is for ties alone
+        | rounded = … => rounded = ((bits + 0x8000 >> 16) & np.where(bits & 0x8000, 0xFFFE, 0xFFFF)).astype(np.uint16)
+"""
+    + RESULTS
+)
+BY_CHANCE = r"""
+    = x cut off after 16 bits: nothing ever goes up | + random =>
+    = x rounded to the nearest: random makes no difference | + random => + 0x7FFF + (BITS >> 16 & 1)
+    = x rounded up where random > lower: that must be rare where lower is small | SUM => UPPER + (random > LOWER)
+    = x rounded up where random < lower, not where lower + random is 65536 or more | SUM => UPPER + (random < LOWER)
+    with lower + random ≥ 65535: it overflows from 65536 on | SUM => UPPER + (LOWER + random >= 65535)
+    with lower + random > 65536: it overflows from 65536 on | SUM => UPPER + (LOWER + random > 65536)
+    = a coin, random's last bit: the chance must grow with what is cut off | SUM => UPPER + (random & 1 & (LOWER > 0))
+    = x rounded to the nearest after random was added | + random => + random + 0x7FFF + (BITS + random >> 16 & 1)
+    with random added to the upper 16 bits | + random => + (random.astype(np.uint32) << 16)
+    with the first random number for all: each number of x has its own | + random => + random.flat[0]
+"""
+for short, code in (("SUM", "(BITS + random) >> 16"), ("UPPER", "(BITS >> 16)"), ("LOWER", "(BITS & 0xFFFF)")):
+    BY_CHANCE = BY_CHANCE.replace(short, code)
+BY_CHANCE = BY_CHANCE.replace("BITS", "x.view(np.uint32)") + RESULTS
+
+Exercise("to_bfloat16", "18", nearest, "result", cases=to_round, look="2.2 · One addition", mistakes=TO_THE_NEAREST)
+Exercise("stochastic_bfloat16", "18", by_chance, "result", cases=pairs, look="6.3 · By bits", mistakes=BY_CHANCE)
+
+# ------------------------------------------------------------------------------------------------------------ sums
+
+
+def columns(c):
+    """x (n, 5): sums that halves lose, that rows lose, of numbers that become smaller, of numbers of both signs, and of
+    equal ones, whose last bits a plain sum loses in any order."""
+    c.search = lambda array, right: ToTheLastBit(c, "sum", c.calls[-1].outputs.get("sum"), right)
+    for n, dtype in [(6, "f4"), (256, "f4"), (256, "f4"), (512, "f2"), (256, "f8"), (77, "f4")]:
+        eps, i = float(np.finfo(dtype).eps), np.arange(n)
+        x = c.rng.uniform(0.5, 1.5, (n, 5))  # (n, 5)
+        place = i % 64  # in a block: 1, then six groups of 1, 2, 4, … 32 numbers, each nearly half the last bit of 1
+        x[:, 0] = np.where(place == 0, 1, 0.49 * eps / 2 ** np.floor(np.log2(np.maximum(place, 1))))
+        x[:, 1] = c.rng.uniform(0.8, 0.98, n)
+        x[n // 3, 1] = 2 / eps * c.rng.uniform(1, 1.5)  # its last bit is 2; from both ends, others come after it
+        x[:, 2] *= np.linspace(1, 0.01, n) * 2 / eps / n
+        x[:, 3] *= c.rng.choice([-0.3, 1], n)
+        x[:, 4] = 1 + eps * (2 ** max(0, int(n - 1).bit_length() - 2) - 1)  # just below half a large total's last bit
+        yield (x * (2.0**-30 if n == 77 else 1)).astype(dtype)  # at last so small that a kept excess shows
+
+
+def allowed(x):
+    """(C,) float64: Kahan's bound on the distance from the rounded sum, about two roundings of the sum of the sizes."""
+    return np.finfo(x.dtype).eps * (np.abs(x.astype(np.float64)).sum(axis=0) + np.abs(exact(x)) / 2)
+
+
+class ToTheLastBit(PythonSearch):
+    """Here rounding errors are the mistake: a mistake explains a sum if every bit is the same."""
+
+    alike = staticmethod(lambda one, other: np.array_equal(one, other, equal_nan=True))
+    same_error = staticmethod(lambda made, got, *_: np.isfinite(got).any() and ToTheLastBit.alike(made, got))
+
+    def mends(self, program):
+        (x,), made = self.case.arguments, self.run(program, self.case).get("sum")
+        return np.shape(made) == self.right.shape and bool((np.abs(np.float64(made) - self.right) <= allowed(x)).all())
+
+
+KAHAN = r"""
+    = the plain sum: what an addition drops is never added again | row - excess => row
+    = the plain sum from the last row to the first | for row in x => for row in x[::-1] ;; row - excess => row
+    = the pairwise sum: it often loses less than a plain sum, but never adds again what it lost
+        | add = lambda x: x[0] if len(x) == 1 else add(x[: len(x) // 2]) + add(x[len(x) // 2 :])\nreturn add(x)
+    = the plain sum in float64, rounded at the end | return sum(x.astype(np.float64)).astype(x.dtype)
+    with the sign of the excess turned round: what was added too much must be subtracted | row - => row +
+    with the row itself in place of row - excess in the excess | (new - total) - wanted => (new - total) - row
+    with the new total in place of the old one in the excess | (new - total) => (new - new)
+    with every excess kept: the newest replaces the last | (new - total) - wanted => excess + ((new - total) - wanted)
+    with other brackets: new - (total - wanted) | (new - total) - wanted => new - (total - wanted)
+    with (total - new) - wanted: the total has grown by new - total | (new - total) => (total - new)
+    without its first row | in x: => in x[1:]:
+    with the first row counted twice | np.zeros_like(x[0]), np => x[0].copy(), np
+"""
+
+HOW = dict(rtol=0, atol=allowed, look="3.3 · Kahan", mistakes=KAHAN)
+
+Exercise("kahan_sum", "18", lambda x: exact(x).astype(x.dtype), "sum", cases=columns, **HOW)
+
+# --------------------------------------------------------------------------------------------------------- scaling
+
+
+def gradients(rng, spoil=None, large=False):
+    """Three read-only float16 arrays; the first holds numbers that float16 loses when they are divided by the scale.
+
+    spoil: (array, value) to put into it. large: numbers near float16's largest, whose sums overflow in it.
+    """
+    sizes = {(3, 5): (-4, -3.3), (7,): (-1, 3), (2, 3, 2): (-2, 1)}  # powers of ten
+    grads = [rng.standard_normal(shape) * 10.0 ** rng.uniform(*powers, shape) for shape, powers in sizes.items()]
+    grads = [g.astype(np.float16) for g in grads]
+    if large:
+        grads[1].flat[rng.permutation(7)[:2]], grads[2].flat[rng.integers(12)] = 60000, 65504
+    if spoil:
+        grads[spoil[0]].flat[rng.integers(grads[spoil[0]].size)] = spoil[1]
+    for g in grads:
+        g.setflags(write=False)
+    return grads
+
+
+def steps(c):
+    """grads, scale, good_steps, interval: runs of ten steps; the first is the last before the scale is doubled."""
+    bad = [None, (2, np.inf), None, None, (0, np.nan), (1, -np.inf), None, None, None, (2, np.nan)]
+    for scale, interval in [(1024.0, 2), (32768.0, 3), (0.25, 1), (2.0**24, 2)]:
+        good = interval - 1
+        for step, spoil in enumerate(bad):
+            grads = gradients(c.rng, spoil, large=step == 3)
+            yield grads, scale, good, interval
+            _, scale, good = unscaled(grads, scale, good, interval)
+
+
+def unscaled(grads, scale, good_steps, interval):
+    """The rule of PyTorch's GradScaler: {k: gradient} or None, the next scale, good steps so far."""
+    if not all(np.isfinite(g).all() for g in grads):
+        return None, scale / 2, 0
+    divided = {k: np.float32(g) / np.float32(scale) for k, g in enumerate(grads)}
+    return (divided, 2 * scale, 0) if good_steps + 1 == interval else (divided, scale, good_steps + 1)
+
+
+def right_kinds(tried):
+    """A sentence on results that are neither a list of 3 arrays, or None, nor two numbers."""
+    got, *two = (tried.got[name] for name in ("unscaled", "scale", "good_steps"))
+    if not all(map(np.isscalar, two)) or isinstance(two[1], bool | np.bool_):
+        return f"the scale and good_steps should be numbers, but are {listed(map(describe, two))}"
+    arrays = isinstance(got, list | tuple) and len(got) == 3 and all(isinstance(g, np.ndarray) for g in got)
+    wrong = not arrays and got is not None and tried.expected["unscaled"] is not None
+    return "there are 3 gradients: return a list of 3 arrays for them" if wrong else None
+
+
+def skips(tried):
+    """A sentence if a step was skipped, or not, that should not be, or be."""
+    got, grads = tried.got["unscaled"], tried.given["grads"]
+    bad = [(k, g[~np.isfinite(g)][0]) for k, g in enumerate(grads) if not np.isfinite(g).all()]
+    if got is None and not bad:
+        most = max(np.abs(g).max() for g in grads)
+        return f"all gradients are finite, the largest is {most:g}, but None was returned for them"
+    if bad and got is not None:
+        told = "grads[{}] holds {}: this step must be skipped, so return None for the gradients".format(*bad[0])
+        return told + ", not a list with None in it" * (isinstance(got, list) and any(g is None for g in got))
+    return None
+
+
+SCALER = r"""
+    with the quotients computed in float16, where small ones become 0 again
+        | g.astype(np.float32) / np.float32(scale) => (g / np.float16(scale)).astype(np.float32)
+    divided by the next scale: these were made with the present one
+        | np.float32(scale) => np.float32(scale * (1 + (good_steps + 1 == interval)))
+    with scale and good_steps exchanged | None, scale / 2, 0 => None, 0, scale / 2
+        ;; unscaled, 2 * scale, 0 => unscaled, 0, 2 * scale ;; unscaled, scale, … => unscaled, good_steps, scale
+    going on with the count after an overflow: it starts again from 0 | scale / 2, 0 => scale / 2, good_steps
+    without starting again from 0 when the scale is doubled | 2 * scale, 0 => 2 * scale, good_steps
+    if the scale is doubled one step late | good_steps == interval => good_steps == interval + 1
+    if the scale is doubled in every good step | good_steps == interval => True
+"""
+
+HOW = dict(rules=(right_kinds, skips), rtol={"unscaled": 1e-6, "": 0}, atol=0, look="5.3 · Dynamic", mistakes=SCALER)
+
+Exercise("unscale_gradients", "18", unscaled, "unscaled scale good_steps", cases=steps, **HOW)
