@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.lessons.adamw.old_mistakes import adamw_mistakes  # noqa: F401, until lesson 20 is moved
-
 TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
 SETTINGS = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}  # of TenSteps
 

@@ -4,7 +4,7 @@ The speed is an estimate: for GPT-2 124M it was measured on an H200, for any oth
 same share of the GPU's peak. A step on several GPUs ends with an all-reduce that nothing hides (lesson 21).
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from llmc.course.lessons.evaluate.published import SIZES
 from llmc.course.lessons.many_gpus.results import tokens_per_second, two_gpus
@@ -15,13 +15,8 @@ ALPHA = 8e-6  # seconds of latency for a message: NCCL's order of magnitude, not
 INSIDE, BETWEEN, HOST = 290e9, 50e9, 8  # bytes/s of a link in a machine (measured) and between (400 Gbit/s); its GPUs
 
 
-class Bill(NamedTuple):
-    """flops: of the whole run · hours: by the clock · dollars · memory: bytes a GPU needs, without activations."""
-
-    flops: float
-    hours: float
-    dollars: float
-    memory: float
+# flops: of the whole run · hours: by the clock · dollars · memory: bytes a GPU needs, without activations
+Bill = namedtuple("Bill", "flops hours dollars memory")
 
 
 def measured():
@@ -58,17 +53,12 @@ class Panel:
         import ipywidgets as widgets
 
         self.mfu, self.slower = measured()
-        style = {"description_width": "110px"}
-        self.size = widgets.Dropdown(options=list(SIZES), value=name, description="model", style=style)
-        self.gpus = widgets.SelectionSlider(
-            options=[1, 2, 4, 8, 16, 32, 64], value=gpus, description="GPUs", style=style
-        )
-        self.share = widgets.FloatSlider(
-            100 * self.mfu, min=5, max=80, step=0.1, description="MFU (%)", readout_format=".1f", style=style
-        )
-        self.price = widgets.BoundedFloatText(
-            price, min=0, max=1000, step=0.1, description="$ per GPU-hour", style=style
-        )
+        style, share = {"style": {"description_width": "110px"}}, 100 * self.mfu
+        counts, per_hour = [1, 2, 4, 8, 16, 32, 64], "$ per GPU-hour"
+        self.size = widgets.Dropdown(options=list(SIZES), value=name, description="model", **style)
+        self.gpus = widgets.SelectionSlider(options=counts, value=gpus, description="GPUs", **style)
+        self.share = widgets.FloatSlider(share, min=5, max=80, description="MFU (%)", readout_format=".1f", **style)
+        self.price = widgets.BoundedFloatText(price, min=0, max=1000, step=0.1, description=per_hour, **style)
         self.ratio = widgets.ToggleButtons(options=["the recipe's tokens", "20 per weight"])
         self.text = widgets.HTML()
         for widget in (self.size, self.gpus, self.share, self.price, self.ratio):
@@ -87,8 +77,7 @@ class Panel:
             f"{tokens / 1e9:,.1f} billion tokens, {found.flops:.2g} FLOPs",
             f"{found.memory / 1e9:,.0f} GB on each GPU for weights, gradients and AdamW, with ZeRO-1",
         ]
-        if found.memory > MEMORY:
-            lines.append(f"<b>That does not fit</b> into the {MEMORY / 1e9:.0f} GB of an H200.")
+        lines += [f"<b>That does not fit</b> into the {MEMORY / 1e9:.0f} GB of an H200."] * (found.memory > MEMORY)
         self.text.value = "<br>".join(lines)
 
 

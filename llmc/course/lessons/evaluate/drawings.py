@@ -23,9 +23,8 @@ def draw_text(cuts, title):
     figure, ax = blank_axes((-3.2, WIDE * length + 0.5), (-1.9 * len(cuts) + 0.9, 1.0), title)
     for k, (name, (pieces, bits)) in enumerate(cuts.items()):
         shown, left = [piece.replace(" ", "␣") for piece in pieces], 0.0
-        cell_row(
-            ax, shown, (0, -1.9 * k + 0.6), [WIDE * len(p) for p in pieces], colors=(BLUE, GREEN)[k % 2], label=name
-        )
+        widths, color = [WIDE * len(p) for p in pieces], (BLUE, GREEN)[k % 2]
+        cell_row(ax, shown, (0, -1.9 * k + 0.6), widths, colors=color, label=name)
         for piece, cost in zip(pieces, bits):
             ax.text(left + WIDE * len(piece) / 2, -1.9 * k - 0.55, f"{cost:g}", ha="center", size=9)
             left += WIDE * len(piece)
@@ -45,11 +44,8 @@ def draw_rows(pieces, contexts, title):
         ax.text(width * (t + 0.5), 0.15, t, ha="center", size=9)
     y = -len(pieces) - 0.6
     ax.text(0, y, "grey: context, mask 0   ·   orange: ending, mask 1   ·   white: padding, mask 0", size=9.5)
-    describe(
-        figure,
-        f"{len(pieces)} rows of tokens: {contexts} of the context, the same in each row, then those of the ending, then"
-        " padding. Only the ending has mask 1.",
-    )
+    told = f"{len(pieces)} rows of tokens: {contexts} of the context, the same in each row, then those of the ending"
+    describe(figure, f"{told}, then padding. Only the ending has mask 1.")
 
 
 def draw_bill(bills, gpus, price):
@@ -64,25 +60,19 @@ def draw_bill(bills, gpus, price):
     names = list(bills)
     for shift, k, color in ((-0.2, 0, BLUE), (0.2, -1, RED)):
         dollars = [bills[name][k].dollars for name in names]
-        right.barh(
-            [i + shift for i in range(len(names))],
-            dollars,
-            0.38,
-            color=color,
-            label=f"{gpus[k]} GPU{'s' * (gpus[k] > 1)}",
-        )
+        places, label = [i + shift for i in range(len(names))], f"{gpus[k]} GPU{'s' * (gpus[k] > 1)}"
+        right.barh(places, dollars, 0.38, color=color, label=label)
         for i, amount in enumerate(dollars):
             right.text(amount, i + shift, f" ${amount:,.0f}", va="center", size=9)
-    right.set(
-        xscale="log", xlim=(10, 40 * max(bills[name][-1].dollars for name in names)), ylim=(len(names) - 0.5, -0.5)
-    )
+    most = max(bills[name][-1].dollars for name in names)
+    right.set(xscale="log", xlim=(10, 40 * most), ylim=(len(names) - 0.5, -0.5))
     right.set_yticks(range(len(names)), names)
     right.set_xlabel(f"dollars, at ${price:g} an hour")
     right.legend(loc="upper right", fontsize=9)
     right.set_title("… and not less money")
-    lines = (
-        f"{name}: {row[0].hours:,.0f} hours and ${row[0].dollars:,.0f} on {gpus[0]} GPU, {row[-1].hours:,.1f} hours and"
-        f" ${row[-1].dollars:,.0f} on {gpus[-1]}"
-        for name, row in bills.items()
-    )
+    first, last = f"on {gpus[0]} GPU", f"on {gpus[-1]}"
+    lines = [
+        f"{name}: {a.hours:,.0f} hours and ${a.dollars:,.0f} {first}, {z.hours:,.1f} hours and ${z.dollars:,.0f} {last}"
+        for name, (a, *_, z) in bills.items()
+    ]
     describe(figure, "; ".join(lines) + ".")

@@ -3,18 +3,12 @@
 HellaSwag's are in llmc/hellaswag/published.py.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from llmc.config import GPT2Config, preset
 
-
-class Size(NamedTuple):
-    """A model and how it was trained. tokens: in all · batch: tokens in a step · T: their context."""
-
-    config: GPT2Config
-    tokens: float
-    batch: int
-    T: int
+# A model and how it was trained. tokens: in all · batch: tokens in a step · T: their context
+Size = namedtuple("Size", "config tokens batch T")
 
 
 def _gpt3(L, C, NH):
@@ -37,9 +31,6 @@ SIZES = {
     "GPT-3 13B": _gpt3(40, 5120, 40),
     "GPT-3 175B": _gpt3(96, 12288, 96),
 }
-
-# Of OpenAI's weights, on the validation tokens of llm.c's own runs: dev/vislog.ipynb. The runs' data differ.
-LOSSES = {"124M": 3.424958, "350M": 3.083089, "774M": 3.000580, "1558M": 2.831273}
 
 
 def chinchilla(N, D):

@@ -1,21 +1,21 @@
-"""Lesson 20: losses of training runs on letters, each with one precision bug or with none.
+"""Lesson 20: losses of training runs on letters, each with one precision bug or with none; and exercise 4 about them.
 
 `python -m llmc.course.lessons.mixed_training.bugs` trains them (two minutes) and writes curves.npz; a test trains the
 first steps again. All runs are in bf16; SUSPECTS says what may be wrong in one.
 """
 
+from contextlib import suppress
+from itertools import pairwise
 from math import ceil, log2
 from pathlib import Path
 
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.lessons.mixed_training import bisecting
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe, listed
 from llmc.course.lessons.mixed_training.lowered import PARTS, Lowered, in_bf16
-from llmc.course.lessons.mixed_training.places import BISECT
 from llmc.course.lessons.number_formats.steps import GRADIENTS, Letters
-from llmc.course.old.checks.evidence import is_explaining
-from llmc.course.old.checks.explain import WrongAnswer, describe
 from llmc.model import GPT2
 
 FILE = Path(__file__).parent / "curves.npz"
@@ -92,28 +92,43 @@ def curves() -> dict:
 
 # --------------------------------------------------------------------------------------------------- the exercise
 
+LAST, SMALL = 100, 0.06  # steps; nats: by how much the least of the bugs shows
+PLAIN = "a run with the bug lies 1 nat above the healthy one, and a run without it is the healthy one itself"
+
 
 class Runs:
-    """One bug among suspects; asked: what train was asked for. rows: losses (SEEDS, STEPS) with the bug, and without.
+    """The exercise's `train`: one bug among suspects. asked: what it was called with, one after the other.
 
-    The exercise's `train` is made from it in the check cell, because an answer must not call llmc.
+    ill, fine: losses (n, steps) of n runs with the bug, and without it.
     """
 
-    def __init__(self, bug, suspects, found):
+    __name__ = "train"
+
+    def __init__(self, bug, suspects, ill, fine):
         self.bug, self.suspects, self.asked = bug, list(suspects), []
-        self.rows = [found[name].astype(np.float64) for name in (bug, "none")]  # by whether the bug's part is exact
+        self.rows = [np.array(each, np.float64, ndmin=2) for each in (ill, fine)]  # by whether the bug's part is exact
+
+    def __call__(self, exact):
+        self.asked.append(exact)
+        rows = self.rows[self.bug in exact]
+        return rows[len(self.asked) % len(rows)].copy()
+
+    @property
+    def allowed(self) -> int:
+        """How many calls are enough."""
+        return ceil(log2(len(self.suspects)))
 
 
-def cases(rng) -> list:
-    """Runs of every bug, among all suspects in any order, and among a few of them."""
-    found = curves()
-    runs = [Runs(bug, rng.permutation(SUSPECTS).tolist(), found) for bug in BUGS for _ in range(2)]
-    for bug in BUGS:
-        others = [name for name in SUSPECTS if name != bug]
-        for n in (1, 2, 3, 5):
-            some = [bug, *rng.permutation(others)[: n - 1].tolist()]
-            runs.append(Runs(bug, rng.permutation(some).tolist(), found))
-    return [runs[k] for k in rng.permutation(len(runs))]
+def searches(c):
+    """Runs of every bug, among all suspects in any order and among one, two, three, five; losses of a healthy run."""
+    c.may_call(Runs.__call__)
+    found, tried = curves(), []
+    for k, bug in enumerate(BUGS):
+        for n in (8, 8, 1, 2, 3, 5):
+            some = c.rng.permutation([name for name in SUSPECTS if name != bug])[: n - 1].tolist()
+            some.insert(k % n if n < 8 else c.rng.integers(n), bug)  # in each place of five
+            tried.append(Runs(bug, some, found[bug], found["none"]))
+    yield from ((tried[k], healthy()) for k in c.rng.permutation(len(tried)))
 
 
 def healthy():
@@ -121,68 +136,123 @@ def healthy():
     return curves()["none"][0].astype(np.float64)
 
 
-def allowed(n) -> int:
-    """How many runs n suspects need at most."""
-    return ceil(log2(n))
-
-
-def explain(tried, function=None):
-    """WrongAnswer unless every answer is right and was found with few runs.
-
-    tried: [(Runs, answer)]; Runs.asked has the argument of each call of train. function: what gave these answers, for
-    other runs.
-    """
-    for runs, _ in tried:
-        for exact in runs.asked:
-            if not isinstance(exact, list | tuple | set | frozenset):
-                raise WrongAnswer(f"train takes a list of suspects, and was given {describe(exact)}.")
-            strangers = [name for name in exact if name not in runs.suspects]
-            if strangers:
-                known = ", ".join(runs.suspects)
-                raise WrongAnswer(f"train was asked for {strangers[0]!r}, but the suspects are {known}.")
+def judge_search(c, function, tried):
+    """WrongAnswer unless every answer is right and was found with few runs. tried: [(Runs, answer)]."""
+    look = c.exercise.look_for()
+    for runs, exact in [(each, exact) for each, _ in tried for exact in each.asked]:
+        if not isinstance(exact, list | tuple | set | frozenset):
+            raise WrongAnswer(f"train takes a list of suspects, and was given {describe(exact)}", Kind.SHAPE)
+        if strangers := [name for name in exact if name not in runs.suspects]:
+            known = ", ".join(runs.suspects)
+            raise WrongAnswer(f"train was asked for {strangers[0]!r}, but the suspects are {known}", Kind.SHAPE)
     for runs, answer in tried:
         if not isinstance(answer, str) or answer not in runs.suspects:
-            raise WrongAnswer(f"return one of the suspects, a str, not {describe(answer)}.\n→ Where to look: {BISECT}.")
+            raise WrongAnswer(f"return one of the suspects, a str, not {describe(answer)}", Kind.SHAPE, look=look)
     wrong = [(runs, answer) for runs, answer in tried if answer != runs.bug and len(runs.suspects) > 1]
-    many = [runs for runs, _ in tried if len(runs.asked) > allowed(len(runs.suspects))]
     if wrong:
-        runs, answer = wrong[0]
-        function = function if is_explaining() else None
-        why = function and bisecting.overlooked(function, healthy())
-        lines = [f"the bug was in {runs.bug!r}, and your answer is {answer!r}.", why or _cause(tried, function)]
-        lines = [*filter(None, lines), f"→ Where to look: {BISECT}.", "", *_listed(runs)]
-        raise WrongAnswer("\n".join(lines), explained=bool(why))
-    if many:
-        runs = max(many, key=lambda runs: len(runs.asked) - allowed(len(runs.suspects)))
-        n = len(runs.suspects)
-        made, given = (f"{k} {what}{'s' * (k != 1)}" for k, what in ((len(runs.asked), "run"), (n, "suspect")))
-        words = f"right, but for {given} train was called for {made}, and {allowed(n)} will do"
-        useless = bisecting.needless(runs.suspects, runs.bug, runs.asked, allowed(n))
-        why = useless or "A run in which half of the suspects are exact rules out one of the two halves."
-        if any(not len(exact) for exact in runs.asked):
-            why = "A run in which nothing is exact has the bug, whatever it is: it tells you nothing."
-        elif n == 1:
-            why = "The only suspect needs no run."
-        lines = [f"{words}. {why}", f"→ Where to look: {BISECT}.", "", *_listed(runs)]
-        raise WrongAnswer("\n".join(lines), explained=bool(useless))
+        runs, answer = min(wrong, key=lambda each: len(each[0].suspects))
+        told = f"the bug was in {runs.bug!r}, and your answer is {answer!r}"
+        why = "No run was made: train(exact) is what tells the suspects apart."
+        if any(runs.asked for runs, _ in tried):
+            why = _why_wrong(c, function, runs) if c.explains else ""
+        c.calls.clear()  # what is said is about all of them
+        raise WrongAnswer(told, more=[why] if why else [], look=look, table=_table(runs))
+    many = max((runs for runs, _ in tried), key=lambda runs: len(runs.asked) - runs.allowed)
+    if len(many.asked) > many.allowed:
+        c.calls.clear()
+        made, given = (
+            f"{k} {what}{'s' * (k != 1)}" for k, what in ((len(many.asked), "run"), (len(many.suspects), "suspect"))
+        )
+        told = f"right, but for {given} train was called for {made}, and {many.allowed} will do"
+        raise WrongAnswer(told, Kind.DEMAND, more=[_needless(many)], look=look, table=_table(many))
 
 
-def _cause(tried, function):
-    """A line about the search itself, or None."""
-    if not any(runs.asked for runs, _ in tried):
-        return "No run was made: train(exact) is what tells the suspects apart."
-    return function and bisecting.wrong_search(function, healthy())
+def _why_wrong(c, function, runs) -> str:
+    """With invented runs, one property of real ones at a time: what is overlooked, or how the search goes wrong."""
+    fine = healthy()  # (steps,)
+    late, nan = fine + (np.arange(STEPS) >= STEPS - LAST), np.where(np.arange(STEPS) < STEPS - LAST, fine, np.nan)
+    noise = 0.002 * np.random.default_rng(0).standard_normal((4, STEPS))  # (4, steps)
+    trial = _first_wrong(c, function, fine + 1, fine)
+    if trial is None:
+        ways = {
+            "the bug makes the losses 1 nat lower": (fine - 1, fine),
+            f"the bug makes the losses only {SMALL} nats higher": (fine + SMALL, fine),
+            f"the bug shows in the last {LAST} steps alone": (late, fine),
+            f"the bug makes the last {LAST} losses NaN": (nan, fine),
+            "a run without the bug differs from the healthy one by thousandths of a nat": (fine + 1, fine + noise),
+        }
+        found = [words for words, each in ways.items() if _first_wrong(c, function, *each)]
+        right = f"With invented runs your function is right where {PLAIN}."
+        return f"{right} It is wrong where {' or where '.join(found)}." if found else ""
+    try:  # the search itself is wrong
+        c.compare(function, Runs(runs.bug, runs.suspects, *runs.rows), list(runs.suspects), fine)
+    except WrongAnswer as error:
+        if error.diagnosis.kind in (Kind.NAMED, Kind.REPAIR):
+            raise
+    bug, suspects, asked, answer = trial
+    made = ", then ".join(f"{list(exact)}: {'' if bug in exact else 'un'}like the healthy one" for exact in asked)
+    left = [name for name in suspects if all((name in exact) == (bug in exact) for exact in asked)]
+    leave = f"leave {listed(left)}" if answer not in left else f"leave {listed(left, 'or')}, more than one"
+    told = (
+        f"It is wrong with invented runs, too, where {PLAIN}. Of the suspects {listed(suspects)}, it asks for exact ="
+    )
+    return f"{told} {made or 'no run'}. These {leave}, and it answers {answer!r}."
 
 
-def _listed(runs):
-    yield f"Suspects: {', '.join(runs.suspects)}."
-    end = runs.rows[True][:, -100:].mean()
+def _first_wrong(c, function, ill, fine):
+    """(bug, suspects, what was asked for, answer) of the smallest search that goes wrong; None if there is none."""
+    for bug, suspects in [(bug, "abcdefgh"[:n]) for n in (2, 3, 5, 8) for bug in "abcdefgh"[:n]]:
+        runs = Runs(bug, suspects, ill, fine)
+        with suppress(Exception):  # it may stop
+            answer = c.call(function, runs, list(runs.suspects), healthy())
+            if answer != bug:
+                return bug, runs.suspects, runs.asked, answer
+    return None
+
+
+def _needless(runs) -> str:
+    """Why there were too many runs: the first one whose outcome was known before, if that is why."""
+    left = [runs.suspects]  # that can have the bug, before the first run and after each
+    for exact in runs.asked:
+        left.append([name for name in left[-1] if (name in exact) == (runs.bug in exact)])
+    known = [k for k, (before, after) in enumerate(pairwise(left)) if len(before) == len(after)]
+    if any(not len(exact) for exact in runs.asked):
+        return "A run in which nothing is exact has the bug, whatever it is: it tells you nothing."
+    if len(runs.suspects) == 1:
+        return "The only suspect needs no run."
+    if not known or len(runs.asked) - len(known) > runs.allowed:
+        return "A run in which half of the suspects are exact rules out one of the two halves."
+    before = left[known[0]]
+    exact = "all" if before[0] in runs.asked[known[0]] else "none"
+    some = f"{listed(before, 'or', 8)}" + f", {exact} of them exact in it" * (len(before) > 1)
+    return f"Run {known[0] + 1} shows nothing new: before it, the bug can be in {some}."
+
+
+def _table(runs) -> list[str]:
+    lines, end = [f"Suspects: {', '.join(runs.suspects)}."], runs.rows[True][:, -LAST:].mean()
     for k, exact in enumerate(runs.asked, 1):
-        fixed = runs.bug in exact
-        last = runs.rows[fixed][k % SEEDS][-100:].mean()
-        like = "like" if fixed else "unlike"
-        yield f"    run {k}, exact = {list(exact)}: it ends at {last:.3f}, {like} the healthy run's {end:.3f}"
+        rows = runs.rows[runs.bug in exact]
+        last, like = rows[k % len(rows)][-LAST:].mean(), "like" if runs.bug in exact else "unlike"
+        lines.append(f"    run {k}, exact = {list(exact)}: it ends at {last:.3f}, {like} the healthy run's {end:.3f}")
+    return lines
 
+
+Exercise(
+    "find_bug",
+    "20",
+    reference=lambda train, suspects, healthy: train.bug,
+    returns="part",
+    cases=searches,
+    look="8.1 · How to find it",
+    mistakes=r"""
+        = what is left with the halves exchanged: a run like the healthy one had the bug's part exact
+            | half if like else others => others if like else half
+        = the last of the suspects that are left, where the first runs were too few: go on until one is left
+            | len(suspects) > 1 => len(suspects) > 2 ;; suspects[0] => suspects[-1]
+        = the first of the suspects that are left, where the runs were too few: go on until one is left
+            | len(suspects) > 1 => len(suspects) > 2
+    """,
+)
 
 # ------------------------------------------------------------------------------------------------------- the training
 

@@ -1,14 +1,11 @@
 """What lesson 20 shows of GPT-2 124M on a GPU, measured.
 
-    python3 -m llmc.course.lessons.mixed_training.measured OUT.json --tokens TRAIN.bin
+    python3 -m llmc.course.lessons.mixed_training.measured OUT.json TRAIN.bin
 
-    --tokens FILE   of training, in llm.c's format (tiny_shakespeare_train.bin)
-    --preset, -B, --large, -T, --steps      smaller, to try it
-
-It needs CuPy, NumPy and ml_dtypes, and no network. The weights are those of `llmc init --preset d12`, drawn at random.
+TRAIN.bin: tokens in llm.c's format (tiny_shakespeare_train.bin). It needs CuPy, NumPy and ml_dtypes, and no network.
+The weights are those of `llmc init --preset d12`, drawn at random.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
@@ -35,76 +32,48 @@ from llmc.precision import bfloat16
 from llmc.training.loss_scale import LossScale
 
 RUNS = {  # of the loss curves: precision, master weights, and whether weights are rounded to the nearest between steps
-    "fp32": ("fp32", True, False),
-    "TF32": ("tf32", True, False),
     "bf16": ("bf16", True, False),
     "fp16 + loss scale": ("fp16", True, False),
     "bf16, no master": ("bf16", False, False),
     "bf16, no master, nearest": ("bf16", True, True),
+    "fp32": ("fp32", True, False),
+    "TF32": ("tf32", True, False),
 }
 TURNS, STEPS = 3, 8
 LR, WARM, CLIP = 3e-4, 40, 1.0
 
 
-def main(words=None):
-    """Measure and write."""
-    parser = argparse.ArgumentParser(prog="python3 -m llmc.course.lessons.mixed_training.measured")
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--tokens", type=Path, required=True)
-    parser.add_argument("--preset", default="d12")
-    parser.add_argument("-B", type=int, default=4)
-    parser.add_argument("--large", type=int, default=32, help="the batch of recompute and of single kernels")
-    parser.add_argument("-T", type=int, default=1024)
-    parser.add_argument("--steps", type=int, default=400)
-    given = parser.parse_args(words)
-    config, start, result = preset(given.preset), perf_counter(), {}
+def main(out, tokens):
+    """Measure and write, after each part: a run that is cut off leaves what it has."""
+    found = {}
+    for part in measure("d12", B=4, large=32, T=1024, tokens=tokens, steps=400):
+        found |= part
+        Path(out).write_text(json.dumps(found, separators=(",", ":"), allow_nan=False), encoding="utf-8")
+        print(", ".join(part), flush=True)
 
-    def done(**part):  # written after each part: a run that is cut off leaves what it has
-        result.update(part)
-        given.out.write_text(json.dumps(result, separators=(",", ":"), allow_nan=False), encoding="utf-8")
-        print(f"{perf_counter() - start:6.1f} s  {', '.join(part)}", flush=True)
 
-    done(about=about(given))
-    done(kernels=single_kernels(config, given.large * given.T))
+def measure(name, B, large, T, tokens=None, steps=0, runs=RUNS):
+    """{part: what was found}, one after the other. large: the batch of recompute and of single kernels."""
+    config = preset(name)
+    about = dict(device="the emulator", preset=name, B=B, large=large, T=T, steps=steps, lr=LR, warm=WARM)
+    if cuda.device() == "gpu":
+        import cupy
+
+        peaks = {each: find_peak("cuda", each).flops / 1e12 for each in ("fp32", "tf32", "bf16", "fp16")}
+        about |= dict(device=cuda.name_of_gpu(), cupy=cupy.__version__, peaks_tflops=peaks)
+    yield dict(about=about)
+    yield dict(kernels=single_kernels(config, large * T))
     first = GPT2(config, "cuda", "bf16")
     first.init_weights()
     weights = cuda.asnumpy(first.params.flat.astype(np.float32))  # (n,), on the host; all runs begin with bf16 numbers
-    done(recompute=[recomputed(config, weights, level, given.large, given.T) for level in RECOMPUTE])
-    done(graphs=graphs(first, given.B, given.T))
+    yield dict(recompute=[recomputed(config, weights, level, large, T) for level in RECOMPUTE])
+    yield dict(graphs=graphs(first, B, T))
     del first
-    done(steps=[step(config, weights, name, given.B, given.T) for name in ("fp32", "tf32", "bf16", "fp16")])
+    yield dict(steps=[step(config, weights, each, B, T) for each in ("fp32", "tf32", "bf16", "fp16")])
     curves = {}
-    for name in sorted(RUNS, key=lambda name: name in ("fp32", "TF32")):  # the slow ones last
-        curves[name] = curve(config, weights, name, given)
-        done(curves=curves)
-
-
-def here(name="d12", B=4, T=1024) -> dict:
-    """Everything but the curves, on this GPU; all of it at one batch."""
-    config = preset(name)
-    given = argparse.Namespace(preset=name, B=B, large=B, T=T, steps=0)
-    found = dict(about=about(given), kernels=single_kernels(config, B * T))
-    first = GPT2(config, "cuda", "bf16")
-    first.init_weights()
-    weights = cuda.asnumpy(first.params.flat.astype(np.float32))  # (n,)
-    found |= dict(recompute=[recomputed(config, weights, level, B, T) for level in RECOMPUTE])
-    found |= dict(graphs=graphs(first, B, T))
-    del first
-    return found | dict(steps=[step(config, weights, each, B, T) for each in ("fp32", "tf32", "bf16", "fp16")])
-
-
-def about(given) -> dict:
-    """Where and on what this was measured."""
-    where = dict(preset=given.preset, B=given.B, large=given.large, T=given.T, steps=given.steps, lr=LR, warm=WARM)
-    if cuda.device() == "emulator":
-        return dict(device="the emulator", **where)
-    import cupy
-
-    peaks = {name: find_peak("cuda", name).flops / 1e12 for name in ("fp32", "tf32", "bf16", "fp16")}
-    return dict(device=cuda.name_of_gpu(), cupy=cupy.__version__, peaks_tflops=peaks, **where)
-
-
-# --------------------------------------------------------------------------------------------------------------- steps
+    for each in runs if steps else ():
+        curves[each] = curve(config, weights, *runs[each], DataLoader(tokens, B=B, T=T, V=config.V), steps)
+        yield dict(curves=curves)
 
 
 def started(config, weights, precision, **how):
@@ -171,22 +140,17 @@ def graphs(model, B, T) -> list[dict]:
     return [row | dict(launches=len(counts)) for row in rows]
 
 
-# --------------------------------------------------------------------------------------------------------------- curves
-
-
-def curve(config, weights, name, given) -> list:
-    """Losses (nats) of training on the tokens: a warm-up, then a cosine down to 0."""
-    precision, master, nearest = RUNS[name]
+def curve(config, weights, precision, master, nearest, loader, steps) -> list:
+    """Losses (nats) of training on the loader's tokens: a warm-up, then a cosine down to 0."""
     model = started(config, weights, precision, master_weights=master)
     scale = LossScale() if model.precision.overflows else None
-    loader = DataLoader(given.tokens, B=given.B, T=given.T, V=config.V)
     losses = []
-    for k in range(given.steps):
+    for k in range(steps):
         model.loss_scale = scale.value if scale else 1.0
         model.forward(*loader.next_batch(), dloss=1.0, wait=False)
         model.backward(accumulate=False)
         losses.append(model.loss_later())
-        lr = LR * min(1, (k + 1) / WARM) * 0.5 * (1 + np.cos(np.pi * k / given.steps))
+        lr = LR * min(1, (k + 1) / WARM) * 0.5 * (1 + np.cos(np.pi * k / steps))
         norm = model.update(lr, beta2=0.95, weight_decay=0.1, max_norm=CLIP)
         if scale:
             scale.good_step() if np.isfinite(norm()) else scale.overflow()
@@ -195,9 +159,6 @@ def curve(config, weights, name, given) -> list:
             model.params.flat[...] = low
             model.master.flat[...] = low.astype(np.float32)
     return [round(loss(), 5) for loss in losses]
-
-
-# -------------------------------------------------------------------------------------------------------------- kernels
 
 
 def low(*shape):
@@ -244,4 +205,4 @@ def single_kernels(config, N) -> dict:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])

@@ -1,22 +1,19 @@
-"""Lesson 20: schedules of a step in which tensors are dropped and made again: what they cost, what is wrong with one.
+"""Lesson 20: schedules of a step in which tensors are dropped and made again, and exercise 5 about them.
 
 A net is a list of Layers. A schedule is a list of pairs: ("make", name) runs a layer forward, ("drop", name) frees its
 tensor, ("backward", name) runs its backward pass.
 """
 
-from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.old.checks import evidence
-from llmc.course.old.checks.contrast import outcome
-from llmc.course.old.checks.explain import WrongAnswer, describe, listed
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe, listed
 
 WHERE = 'lesson 20, section "5.2 · A schedule"'
 ACTIONS = "make", "drop", "backward"
-LISTED = 6  # events around a wrong one
-SMALLER = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.35, 0.2, 0.0)  # times a limit: others that are tried
+LISTED = 6  # items that are shown of a schedule that stops
 
 
 class Layer(NamedTuple):
@@ -40,65 +37,63 @@ class Cost(NamedTuple):
 def play(net, schedule) -> Cost:
     """What a schedule costs. Raises WrongAnswer if it is not possible, or not complete."""
     layers, left = {layer.name: layer for layer in net}, [layer.name for layer in net]
-    memory, held, peak, us, made = {}, 0, 0, 0.0, set()
-    for k, event in enumerate(_events(schedule, layers)):
-        action, name = event
-        layer = layers[name]
-        if action == "make":
-            _present(layer.reads, memory, made, schedule, k, f"the layer {name} reads")
-            if name in memory:
-                _stop(f"{name} is made, but it is in memory already: its bytes would be there twice", schedule, k)
-            memory[name], held, us = layer.size, held + layer.size, us + layer.us
-            made.add(name)
-            peak = max(peak, held)
-        elif action == "drop":
-            if name not in memory:
-                why = "it was dropped before" if name in made else "it was never made"
-                _stop(f"{name} is dropped, but it is not in memory: {why}", schedule, k)
-            held -= memory.pop(name)
-        else:
-            missing = [layer.name for layer in net if layer.name not in made]
-            if missing:
-                _stop(f"the backward pass begins, but {missing[0]} has not been made yet", schedule, k)
-            if not left or name != left[-1]:
-                turn = f"it is {left[-1]}'s turn" if left else "all layers have had theirs"
-                _stop(f"backward of {name} is out of turn: from the last layer to the first, {turn}", schedule, k)
-            _present(layer.needs, memory, made, schedule, k, f"the backward pass of {name} needs")
+    memory, made, peak, us = set(), set(), 0, 0.0
+    for k, (action, name) in enumerate(_events(schedule, layers)):
+        told, layer = "", layers[name]
+        missing = [
+            each for each in {"make": layer.reads, "backward": layer.needs, "drop": ()}[action] if each not in memory
+        ]
+        if action == "backward" and len(made) < len(net):
+            told = (
+                f"the backward pass begins, but {min(layers.keys() - made, key=[*layers].index)} has not been made yet"
+            )
+        elif action == "backward" and name not in left[-1:]:
+            turn = f"it is {left[-1]}'s turn" if left else "all layers have had theirs"
+            told = f"backward of {name} is out of turn: from the last layer to the first, {turn}"
+        elif missing:
+            who = f"the layer {name} reads" if action == "make" else f"the backward pass of {name} needs"
+            why = _why_not(missing[0], made, "dropped and not made again")
+            told = f"{who} {missing[0]}, which is not in memory: {why}"
+        elif action == "make" and name in memory:
+            told = f"{name} is made, but it is in memory already: its bytes would be there twice"
+        elif action == "drop" and name not in memory:
+            told = f"{name} is dropped, but it is not in memory: {_why_not(name, made, 'dropped before')}"
+        if told:
+            first = max(0, k - LISTED + 1)
+            lines = [f"    {i:4}  {one:<9}{other}" for i, (one, other) in enumerate(schedule[first : k + 1], first)]
+            lines = ["The schedule up to there:", *lines[:-1], lines[-1] + "    <- here"]
+            raise WrongAnswer(told, look=WHERE, table=lines)
+        if action == "backward":
             left.pop()
+        else:
+            (memory.add if action == "make" else memory.remove)(name)
+        if action == "make":
+            us, made = us + layer.us, made | {name}
+            peak = max(peak, sum(layers[each].size for each in memory))
     if left:
-        none = ": it needs no tensor, but has a backward pass, too" if not any(layers[n].needs for n in left) else ""
-        raise WrongAnswer(f"the schedule ends before the backward pass of {left[-1]}{none}.\n→ Where to look: {WHERE}.")
+        none = "" if any(layers[name].needs for name in left) else ": it needs no tensor, but has a backward pass, too"
+        raise WrongAnswer(f"the schedule ends before the backward pass of {left[-1]}{none}", look=WHERE)
     return Cost(peak, us)
+
+
+def _why_not(name, made, dropped) -> str:
+    return f"it was {dropped}" if name in made else "it was never made"
 
 
 def _events(schedule, layers):
     """The pairs, one after the other. WrongAnswer for anything that is none."""
     if not isinstance(schedule, list | tuple):
-        raise WrongAnswer(f"return a list of pairs, not {describe(schedule)}.")
+        raise WrongAnswer(f"return a list of pairs, not {describe(schedule)}", Kind.SHAPE)
     for k, event in enumerate(schedule):
         if not (isinstance(event, list | tuple) and len(event) == 2):
-            raise WrongAnswer(f'item {k} of the schedule is {describe(event)}, not a pair like ("make", name).')
+            raise WrongAnswer(
+                f'item {k} of the schedule is {describe(event)}, not a pair like ("make", name)', Kind.SHAPE
+            )
         if event[0] not in ACTIONS:
-            raise WrongAnswer(f"item {k} of the schedule begins with {event[0]!r}, not with {', '.join(ACTIONS)}.")
+            raise WrongAnswer(f"item {k} of the schedule begins with {event[0]!r}, not with {', '.join(ACTIONS)}")
         if event[1] not in layers:
-            raise WrongAnswer(f"item {k} of the schedule names {event[1]!r}, but no layer has that name.")
+            raise WrongAnswer(f"item {k} of the schedule names {event[1]!r}, but no layer has that name")
         yield event
-
-
-def _present(names, memory, made, schedule, k, who):
-    for name in names:
-        if name not in memory:
-            why = "it was dropped and not made again" if name in made else "it was never made"
-            _stop(f"{who} {name}, which is not in memory: {why}", schedule, k)
-
-
-def _stop(sentence, schedule, k):
-    first = max(0, k - LISTED + 1)
-    lines = [f"    {i:4}  {action:<9}{name}" for i, (action, name) in enumerate(schedule[first : k + 1], first)]
-    lines[-1] += "    <- here"
-    raise WrongAnswer(
-        "\n".join([f"{sentence}.", f"→ Where to look: {WHERE}.", "", "The schedule up to there:", *lines])
-    )
 
 
 def keep_all(net) -> list:
@@ -144,159 +139,99 @@ def memory_in_time(net, schedule) -> list:
     return found
 
 
-def most_at(net, schedule) -> int:
-    """The first item after which the most bytes are in memory."""
-    return int(np.argmax(memory_in_time(net, schedule)))
+# ------------------------------------------------------------------------------------------------------- the exercise
 
 
-def demand(net, schedule, limit, most, what) -> Cost:
-    """The cost of a schedule. WrongAnswer above limit (bytes), or where it makes more than `most` of a pass again."""
+def judge_schedule(c, function, what, net, limit, most):
+    """WrongAnswer unless the schedule fits into limit (bytes), and makes no more than `most` of a pass again."""
+    schedule = c.call(function, list(net), limit)
     cost, once = play(net, schedule), sum(layer.us for layer in net)
     if cost.peak > limit:
-        made = [event for event in schedule if event[0] == "make"]
-        nothing = "Nothing is made again. " if len(made) == len(net) else ""
-        k = most_at(net, schedule)
+        k = int(np.argmax(memory_in_time(net, schedule)))
         again = " again" * (schedule[k] in schedule[:k])
-        words = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
-        when = f"{nothing}The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
-        why = _with_less(net, limit) or _what_is_there(net, schedule, k, limit)
-        raise WrongAnswer(f"{words}.\n{when} {why}\n→ Where to look: {WHERE}.")
+        told = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
+        when = f"The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}{again}."
+        raise WrongAnswer(told, more=[when, _what_is_there(net, schedule, k, limit)], look=WHERE)
     again = cost.us / once - 1
     if again > most:
-        words = (
-            f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; at most {most:.1%} will do"
-        )
-        raise WrongAnswer(f"{words}. {_given_up(net, schedule, limit, most)}\n→ Where to look: {WHERE}.")
-    return cost
-
-
-def _given_up(net, schedule, limit, most) -> str:
-    """Whether the same tensors could be given up at less cost, or what they cost beside those that are kept."""
-    times = {layer.name: sum(event == ("make", layer.name) for event in schedule) for layer in net}
-    again = {name for name, count in times.items() if count > 1}
-    if often := [name for name, count in times.items() if count > 2]:
-        ours, once = play(net, schedule_for(net, times.keys() - again)), sum(layer.us for layer in net)
-        if ours.peak <= limit and ours.us / once - 1 <= most:
-            name = max(often, key=times.get)
-            some = f"{len(often)} tensors" if often[1:] else "a tensor"
-            return (
-                f"It makes {some} more than twice, {name} {times[name]} times. The same tensors can be given up for "
-                f"{ours.us / once - 1:.1%}, if each is made again when it is needed, and kept until its last use."
-            )
-    kept = [layer for layer in net if layer.name not in again]
-    gone = [layer for layer in net if layer.name in again]
-    dear, cheap = (
-        1e6 * sum(each.us for each in some) / sum(each.size for each in some) for some in (gone, kept or net)
-    )
-    if dear <= cheap and (early := _dropped_too_early(net, schedule, limit, most)):
-        return early
-    fewer, in_order = _of_greedy(net, limit, most)
-    if fewer and fewer < again:
-        return (
-            f"It makes {len(again)} tensors again. {len(fewer)} of them are enough to fit, if each is made again as "
-            "late as possible."
-        )
-    if dear <= cheap:
-        generic = f"It makes {len(gone)} tensors again, which cost no more per byte than those that it keeps."
-        return in_order if fewer != again and in_order else generic
-    kept = f"those that it keeps only {cheap:.2f}"
-    return f"The tensors that it makes again cost {dear:.2f} µs for a million bytes, and {kept}. {in_order}".rstrip()
-
-
-def _of_greedy(net, limit, most) -> tuple:
-    """(the tensors that `greedy` makes again, a sentence on its order); (set(), "") if it takes more time than most."""
-    ours, once = greedy(net, limit), sum(layer.us for layer in net)
-    if ours is None or play(net, ours).us / once - 1 > most:
-        return set(), ""
-    share = f"{play(net, ours).us / once - 1:.1%}"
-    order = f"If the tensors with the fewest microseconds per byte are given up first, it takes {share}."
-    return {name for action, name in ours if ours.count((action, name)) > 1}, order
-
-
-def _dropped_too_early(net, schedule, limit, most) -> str:
-    """A sentence if enough time is saved by keeping tensors from a drop until they are made again, with room for them.
-
-    It names the drop whose tensor is wanted again first.
-    """
-    sizes, events, early = {layer.name: layer.size for layer in net}, list(schedule), []
-    spans = []  # (first item, item after the last) in which a tensor is not there, between two times that it is made
-    for i, (action, name) in enumerate(schedule):
-        if action == "drop" and ("make", name) in schedule[i:]:
-            spans.append((i, schedule.index(("make", name), i), name))
-    held = np.array(memory_in_time(net, schedule))
-    for i, j, name in sorted(spans, key=lambda span: span[1] - span[0]):
-        if held[i:j].max() + sizes[name] <= limit:
-            held[i:j] += sizes[name]
-            events[i] = events[j] = None
-            early.append((i, j, name))
-    cost = play(net, [event for event in events if event]) if early else None
-    once = sum(layer.us for layer in net)
-    if cost is None or cost.peak > limit or cost.us / once - 1 > most:
-        return ""
-    i, j, name = early[0]
-    return (
-        f"It drops tensors for which there is room until it makes them again, {len(early)} times: {name} in item {i}, "
-        f"made again in item {j}. Without these drops it is {cost.us / once - 1:.1%}."
-    )
-
-
-def _with_less(net, limit) -> str:
-    """A sentence if the learner's function meets the limit as soon as it is given a smaller one; else ""."""
-    function = evidence.learners_function() if evidence.is_explaining() else None
-    for share in SMALLER if function else ():
-        less = int(share * limit)
-        with suppress(WrongAnswer):
-            if play(net, outcome(function, list(net), less)).peak <= limit:
-                return f"Given a limit of {less:,}, your function makes a schedule that fits into {limit:,}."
-    return ""
+        told = f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; {most:.0%} will do"
+        raise WrongAnswer(told, Kind.DEMAND, more=[_what_is_dear(net, schedule, limit, most)], look=WHERE)
+    if most < 1:
+        c.say(f"{what}: {again:.1%} of a forward pass is made again.")
 
 
 def _what_is_there(net, schedule, k, limit) -> str:
     """Why there is so much in memory after item k: tensors that nobody reads any more, or not for long, or too many."""
-    layers, there = {layer.name: layer for layer in net}, {}  # {name: the item that made it}
-    for i, (action, name) in enumerate(schedule[: k + 1]):
-        if action == "make":
-            there[name] = i
-        elif action == "drop":
-            del there[name]
-    del there[schedule[k][1]]
-    uses = {name: _next_use(layers, schedule, name, k - 1) for name in there}  # item k itself may read them
+    made = [name for action, name in schedule[:k] if action == "make"]
+    if sum(action == "make" for action, _ in schedule) == len(net):
+        return "Nothing is made again."
+    last = {name: i for i, (action, name) in enumerate(schedule[:k]) if action != "backward"}
+    there = {name: i for name, i in last.items() if schedule[i][0] == "make"}  # {name: the item that made it}
+    uses = {name: _next_use(net, schedule, name, k - 1) for name in there}  # item k itself may read them
     if idle := [name for name, used in uses.items() if used is None]:
-        nobody = "is there, and nobody reads it" if len(idle) == 1 else "are there, and nobody reads them"
+        nobody = "are there, and nobody reads them" if idle[1:] else "is there, and nobody reads it"
         return f"{listed(idle)} {nobody} any more."
-    again = [name for name, made in there.items() if ("make", name) in schedule[:made]]
+    again = [name for name in there if made.count(name) > 1]
     for name in again:
-        unread = _next_use(layers, schedule, name, there[name]) == uses[name]
-        if unread and any(action == "backward" for action, _ in schedule[k : uses[name]]):
+        passed = any(action == "backward" for action, _ in schedule[k : uses[name]])
+        if passed and _next_use(net, schedule, name, there[name]) == uses[name]:
             return f"Item {there[name]} makes {name} again, and item {uses[name]} is the next to read it."
-    whole = {name for action, name in schedule[:k] if action == "make"} == set(layers)  # the forward pass is over
-    if whole and again and len(again) == len(there):
-        words = "All that is there was made again: nothing of it was kept from the forward pass."
-        count = len(_kept(greedy(net, limit) or ()))
-        fits = f"a schedule that keeps {count} of the {len(net)} tensors fits"
-        return f"{words} There is room: {fits}." if count else words
+    if again and len(again) == len(there) and set(made) == {layer.name for layer in net}:
+        ours = greedy(net, limit) or ()
+        count = sum(ours.count(("make", layer.name)) > 1 for layer in net)
+        fits = f" There is room: a schedule that makes only {count} of the {len(net)} tensors again fits." * bool(ours)
+        return f"All that is there was made again: nothing of it was kept from the forward pass.{fits}"
     return "All of that will still be read."
 
 
-def _kept(schedule) -> set:
-    """The tensors in memory when the last layer's backward pass begins that were made once until then."""
-    made, there = [], set()
-    for action, name in schedule:
-        if action == "backward":
-            break
-        made += [name] * (action == "make")
-        (there.add if action == "make" else there.discard)(name)
-    return {name for name in there if made.count(name) == 1}
-
-
-def _next_use(layers, schedule, name, k):
+def _next_use(net, schedule, name, k):
     """The first item after k that reads a tensor, before it is dropped; or None."""
+    layers = {layer.name: layer for layer in net}
     for i, (action, other) in enumerate(schedule[k + 1 :], k + 1):
-        if action == "drop" and other == name:
+        if (action, other) == ("drop", name):
             return None
         if name in {"make": layers[other].reads, "backward": layers[other].needs, "drop": ()}[action]:
             return i
     return None
+
+
+def _what_is_dear(net, schedule, limit, most) -> str:
+    """What it would cost to give up the same tensors as late as possible, and those with the fewest µs per byte."""
+    once = sum(layer.us for layer in net)
+    again = {name for action, name in schedule if schedule.count((action, name)) > 1}
+    share = lambda ours: f"{play(net, ours).us / once - 1:.1%}"  # noqa: E731
+    often = max(again, key=lambda name: schedule.count(("make", name)))
+    ours = schedule_for(net, {layer.name for layer in net} - again)
+    if play(net, ours).us < 0.99 * play(net, schedule).us and play(net, ours).peak <= limit:
+        many = schedule.count(("make", often))
+        times = f"It makes {often} {many} times. " * (many > 2) + "The same tensors can be given up for"
+        return f"{times} {share(ours)}, if each is made again when it is needed, and kept until its last use."
+    if early := _dropped_early(net, schedule, limit):
+        longer = [event for k, event in enumerate(schedule) if k not in {k for *span, _ in early for k in span}]
+        if play(net, longer).us / once - 1 <= most:
+            drop, made, name = early[0]
+            told = f"{name} in item {drop}, made again in item {made}. Without these drops it is {share(longer)}."
+            return f"It drops tensors for which there is room until it makes them again, {len(early)} times: {told}"
+    gone, kept = ([layer for layer in net if (layer.name in again) == given_up] for given_up in (True, False))
+    cost = [1e6 * sum(each.us for each in some) / sum(each.size for each in some) for some in (gone, kept or net)]
+    told = (
+        f"The tensors that it makes again cost {cost[0]:.2f} µs for a million bytes, those that it keeps {cost[1]:.2f}."
+    )
+    return f"{told} If those with the fewest are given up first, it takes {share(greedy(net, limit))}."
+
+
+def _dropped_early(net, schedule, limit) -> list:
+    """(item that drops it, item that makes it again, name) of tensors that could have stayed, the shortest first."""
+    sizes, held = {layer.name: layer.size for layer in net}, np.array(memory_in_time(net, schedule))
+    drops = [
+        (k, name) for k, (action, name) in enumerate(schedule) if action == "drop" and ("make", name) in schedule[k:]
+    ]
+    spans, early = [(k, schedule.index(("make", name), k), name) for k, name in drops], []
+    for k, until, name in sorted(spans, key=lambda span: span[1] - span[0]):
+        if held[k:until].max() + sizes[name] <= limit:
+            held[k:until] += sizes[name]
+            early.append((k, until, name))
+    return early
 
 
 # ---------------------------------------------------------------------------------------------------------------- nets
@@ -384,3 +319,16 @@ def awkward_limits(rng, n) -> list:
         share = (1.0, 0.0)[k] if k < 2 else rng.uniform(0.1, 0.9)
         found.append((net, int(np.ceil(least + share * max(0, everything - least)))))
     return found
+
+
+def nets(c):
+    """what, net, limit, the share of a pass that may be made again: odd nets, GPT-2, and one that must let go early."""
+    yield from (("a net with odd layers", *each, np.inf) for each in awkward_limits(c.rng, 30))
+    net = gpt2()
+    everything = play(net, keep_all(net)).peak
+    for share, most in ((0.8, 0.15), (0.7, 0.24), (0.5, 0.44)):
+        yield f"GPT-2 with {share:.0%} of the memory", net, int(share * everything), most
+    yield "a net that must let go early", *lingering(c.rng), np.inf
+
+
+Exercise("recompute_schedule", "20", cases=nets, look="5.2 · A schedule")

@@ -27,7 +27,8 @@ def measured(path=MEASURED) -> dict:
     if cuda.device() == "gpu":
         from llmc.course.lessons.mixed_training import measured
 
-        found |= measured.here()
+        for part in measured.measure("d12", B=4, large=4, T=1024):
+            found |= part
         found["note"] = f"measured here: {found['about']['device']}"
     return found
 
