@@ -1,15 +1,15 @@
-"""Lesson 22, the exercise about logs: which run has which broken setting, and what is wrong with the answers."""
+"""Lesson 22, exercise 2: logs of runs, each with one broken setting or with none, and what is wrong with answers."""
 
+import linecache
+import sys
 from functools import lru_cache
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from llmc.course.lessons.train_gpt2.conditions import AS_WELL, told
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe
 from llmc.course.lessons.train_gpt2.logs import BROKEN, FILE, SETTINGS, as_log
-from llmc.course.lessons.train_gpt2.places import LOGS, SICK
-from llmc.course.old.checks.explain import WrongAnswer, describe
 
 
 class Run(NamedTuple):
@@ -39,100 +39,62 @@ def healthy() -> str:
     return runs()[0].log
 
 
-def cases(rng) -> list[Run]:
+def some_order(c):
     """Every broken run, and the healthy ones but the first, in any order."""
     found = runs()[1:]
-    return [found[k] for k in rng.permutation(len(found))]
+    yield from (found[k] for k in c.rng.permutation(len(found)))
 
 
-def explain(tried, function):
+def judge_answers(c, function, tried):
     """WrongAnswer unless every answer is right. tried: [(Run, answer)] of the learner's function."""
     for _, answer in tried:
         if answer is not None and (not isinstance(answer, str) or answer not in BROKEN):
             known = ", ".join(map(repr, BROKEN))
-            raise WrongAnswer(f"return one of {known}, or None for a healthy run; you returned {describe(answer)}.")
+            raise WrongAnswer(f"return one of {known}, or None for a healthy run; you returned {describe(answer)}")
     wrong = [(run, answer) for run, answer in tried if answer != run.setting]
     if not wrong:
         return
-    run, answer, shown = _shown(tried, wrong, function)
-    lines = [
-        f"{_named(run)}, and your answer is {answer!r}.",
-        *shown,
-        *_pattern(tried, wrong),
-        _of_rates(run),
-        f"→ Where to look: {SICK}, and {LOGS}",
-        "",
-    ]
-    raise WrongAnswer("\n".join([*lines, *_measured(run), *_others(wrong, len(tried))]), explained=bool(shown))
+    run, answer = min(wrong, key=lambda each: each[0].setting is None)  # a broken run, where there is one
+    broken = f"the broken setting was {run.setting!r} ({run.value} instead of {SETTINGS.get(run.setting)})"
+    told = f"{broken if run.setting else 'nothing was broken in one of the runs'}, and your answer is {answer!r}"
+    table = [f"{len(wrong)} of {len(tried)} logs got a wrong answer. This one, beside a healthy one:"]
+    rates, losses = ([each.rows[:, k] for each in (run, runs()[0])] for k in (1, 0))  # two (steps,) each
+    listed = {f"learning rate, step {k}": [each[k] for each in rates] for k in (0, 40, 120, 399)}
+    listed["last 100 losses, mean"] = [each[-100:].mean() for each in losses]
+    listed["last 100 losses, noise"] = [np.diff(each[-100:]).std() / 2**0.5 for each in losses]
+    listed["last validation loss"] = [each.val[-1] for each in (run, runs()[0])]
+    table += [f"    {words:<28}{this:>10.3g}{good:>10.3g}" for words, (this, good) in listed.items()]
+    more = [*_in_common(tried, wrong), *_last_line(c, function, run)]
+    raise WrongAnswer(told, more=more, look=c.exercise.look_for(), table=table)
 
 
-def _shown(tried, wrong, function):
-    """(run, answer, sentences) of the wrong answer that is shown: the first, or one that two conditions compete for."""
-    answers = {answer for _, answer in tried}
-    with_words = ((run, answer, told(function, (run.log, healthy()), run.setting, answers)) for run, answer in wrong)
-    first = next(with_words)
-    return next((each for each in chain([first], with_words) if AS_WELL in " ".join(each[2])), first)
+def _last_line(c, function, run):
+    """A sentence on the line of the learner's function that answered, [] if it cannot be seen. Calls it once more."""
+    lines, code, before = [], getattr(function, "__code__", None), sys.gettrace()
+
+    def trace(frame, event, value):
+        return lines.append(frame.f_lineno) or trace if frame.f_code is code else None
+
+    sys.settrace(trace)
+    try:
+        c.call(function, run.log, healthy())
+    finally:
+        sys.settrace(before)
+    text = linecache.getline(code.co_filename, lines[-1]).strip() if lines else ""
+    return [f"This answer came from line {lines[-1]}: `{text}`."] if text else []
 
 
-def _named(run) -> str:
-    if run.setting is None:
-        return "nothing was broken in one of the runs"
-    return f"the broken setting was {run.setting!r} ({run.value} instead of {SETTINGS[run.setting]})"
-
-
-def _pattern(tried, wrong):
+def _in_common(tried, wrong):
     """What the wrong answers have in common, as far as they show it."""
-    answers = {answer for _, answer in tried}
+    answers, kinds = {answer for _, answer in tried}, {run.setting for run, _ in wrong}
+    right = {run.value for run, answer in tried if run.setting in kinds and run.setting == answer}
     if len(answers) == 1:
         yield f"All {len(tried)} logs got the same answer."
-        return
-    kinds = {run.setting for run, _ in wrong}
-    if kinds == {None}:
+    elif kinds == {None}:
         yield f"Only healthy runs are wrong{'' if None in answers else ': your function never answers None'}."
-    elif len(kinds) == 1:
-        (kind,) = kinds
-        values = {run.value for run, _ in wrong}
-        right = [run.value for run, answer in tried if run.setting == kind and answer == kind]
-        if right and not values & set(right):
-            yield f"With {kind} at {', '.join(sorted(set(right)))} the answer is right."
-        elif not right:
-            yield f"All other kinds are right; {kind!r} never is."
-    elif all(answer is None for _, answer in wrong):
-        yield "All the wrong answers are None: these runs were taken for healthy ones."
+    elif len(kinds) == 1 and not right & {run.value for run, _ in wrong}:
+        values, kind = ", ".join(sorted(right)), repr(*kinds)
+        yield f"With {kind} at {values} the answer is right." if right else f"Only {kind} is wrong, and always."
 
 
-def _of_rates(run) -> str:
-    """What the learning rates of a run are beside those of the healthy one, as its log has them."""
-    rates, good = (log.rows[:, 1].round(6) for log in (run, runs()[0]))
-    if np.array_equal(rates, good):
-        return "Its learning rates are those of the healthy log, in every step."
-    if np.array_equal(rates[:40], good[:40]):
-        return "Its learning rates are those of the healthy log in the first 40 steps, and others after them."
-    factors, top = rates[1:300] / good[1:300], int(rates.argmax())
-    if np.allclose(factors, factors[0], rtol=0.05):
-        return f"All of its learning rates, from the first on, are {factors.mean():.2g} times those of the healthy log."
-    return f"Its highest learning rate is that of step {top}; in the healthy log it is that of step {good.argmax()}."
-
-
-def _measured(run):
-    """Numbers of this log beside those of the healthy one."""
-    good = runs()[0]
-    yield f"    {'in the log':<46}{'this run':>10}{'healthy':>10}"
-    for words, number in NUMBERS.items():
-        yield f"    {words:<46}{number(run):>10.3g}{number(good):>10.3g}"
-
-
-NUMBERS = {
-    "learning rate, first step": lambda run: run.rows[0, 1],
-    "learning rate, step 40": lambda run: run.rows[40, 1],
-    "learning rate, step 120": lambda run: run.rows[120, 1],
-    "learning rate, last step": lambda run: run.rows[-1, 1],
-    "training loss, mean of the last 100 steps": lambda run: run.rows[-100:, 0].mean(),
-    "its noise: std of neighbours' differences / √2": lambda run: np.diff(run.rows[-100:, 0]).std() / 2**0.5,
-    "last validation loss": lambda run: run.val[-1],
-}
-
-
-def _others(wrong, count):
-    if len(wrong) > 1:
-        yield f"    ({len(wrong)} of {count} logs got a wrong answer)"
+Exercise("broken_setting", "22", returns="setting", cases=some_order, look="9.1 · Three logs side by side")

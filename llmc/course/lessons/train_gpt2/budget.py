@@ -1,17 +1,17 @@
-"""Lesson 22, the exercise about a budget: which settings can run, and why a run was not good enough."""
+"""Lesson 22, exercise 3: which settings can run, and why a run with them was not good enough."""
 
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
 
-from llmc.course.lessons.train_gpt2.places import BUDGET
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe, listed
 from llmc.course.lessons.training_loop.settings import refused
-from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check
-from llmc.course.old.checks.contrast import listed
-from llmc.course.old.checks.explain import WrongAnswer, describe
+from llmc.course.lessons.training_loop.tried import not_the_least, noted  # noqa: F401, for the check cell
 
-GOAL = 0.7  # bits per byte that must be won
-
+GOAL, HELPS = 0.7, 0.05  # bits per byte that must be won; that make a difference
+FEW, SHARE = 300, 0.2  # steps, of which a shorter run would learn hardly anything; of the budget: such a shorter run
 RANGES = {  # name: (type, condition, what it must be)
     "layers": (Integral, lambda x: 1 <= x <= 8, "a whole number from 1 to 8"),
     "channels": (Integral, lambda x: 8 <= x <= 256 and x % 4 == 0, "a whole number from 8 to 256, and a multiple of 4"),
@@ -25,109 +25,83 @@ RANGES = {  # name: (type, condition, what it must be)
 }
 
 
-TRIED = 0.2  # of the budget: what a run may cost that only looks for a reason
-FEW = 300  # steps: in a fifth of them hardly anything is learnt that tells settings apart
-HELPS = 0.05  # bits per byte
-FACTORS = 0.1, 0.3, 3.0  # by which another learning rate is tried
-
-
-def restore(given, before):
-    """Give GIVEN its values again; WrongAnswer if they were others than before the call."""
-    changed = [name for name in {**before, **given} if given.get(name) != before.get(name)]
-    given.clear()
-    given.update(before)
+@contextmanager
+def unchanged(given):
+    """Give GIVEN its values again after the block; WrongAnswer if they were others."""
+    before = given.copy()
+    try:
+        yield
+    finally:
+        changed = [name for name in before | given if given.get(name) != before.get(name)]
+        given.clear()
+        given.update(before)
     if changed:
-        raise WrongAnswer(
-            f"your function changes GIVEN itself: {listed(changed)} {'was' if len(changed) == 1 else 'were'} not as "
-            "given any more. Return a dict of what differs, or change a copy, GIVEN.copy(). GIVEN has its values again "
-            "now.",
-            explained=True,
-        )
+        were = f"{listed(changed)} {'was' if len(changed) == 1 else 'were'} not as given any more"
+        do = "Return a dict of what differs, or change a copy, GIVEN.copy(). GIVEN has its values again now."
+        raise WrongAnswer(f"your function changes GIVEN itself: {were}", more=[do])
 
 
-def explain_settings(settings, given):
-    """What is wrong with a dict of settings, as a sentence; None when it can run."""
-    if settings is None:
-        return "nothing was returned"
+def completed(settings, given) -> dict:
+    """All settings of a run, NumPy's numbers as Python's; WrongAnswer if these cannot run."""
     if isinstance(settings, tuple) and len(settings) == 3 and isinstance(settings[1], list):
-        return "that is what train_letters returns: bits, losses, letters. Return the settings with which you called it"
-    if not isinstance(settings, dict):
-        return f"return a dict like {{'layers': 2, …}}; you returned {describe(settings)}"
-    return refused(settings, RANGES, given)
-
-
-def plain(settings) -> dict:
-    """The same settings, NumPy's numbers among them as Python's."""
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
-
-
-def _other_settings(chosen, standard, again) -> str:
-    """What short runs reach whose settings differ from the chosen ones in one thing."""
-    rate, channels, rows = (chosen[name] for name in ("learning_rate", "channels", "batch_size"))
-    tries = {f"learning_rate {factor * rate:.2g}": {"learning_rate": factor * rate} for factor in FACTORS}
-    others = [
-        name
-        for name in ("learning_rate", "warmup", "schedule", "weight_decay", "beta2")
-        if chosen[name] != standard[name]
-    ]
-    tries |= {f"the given {name}": {name: standard[name]} for name in others}
-    smaller = {"channels": max(8, channels // 8 * 4), "batch_size": max(4, rows // 2), "layers": 1}
-    tries |= {f"{name} {n}": {name: n} for name, n in smaller.items() if n < chosen[name]}
-    bits, *found = (again(**chosen | change, share=TRIED)[0] for change in ({}, *tries.values()))
-    said = ", ".join(f"{each:.2f} with {what}" for what, each in zip(tries, found))
-    best = min(((each, what) for each, what in zip(found, tries) if np.isfinite(each)), default=(np.inf, ""))
-    helps = "none of these" if best[0] > bits - HELPS else best[1]
-    return f"in a fifth of the budget these settings reach {bits:.2f} bits, {said}: what helps is {helps}"
-
-
-def _with_more_steps(bits, steps, chosen, again) -> str:
-    """A sentence if a smaller batch, or shorter rows where it is as small as may be, reach fewer bits; else ""."""
-    rows, length = chosen["batch_size"], chosen["length"]
-    name, n = ("batch_size", max(4, rows // 4)) if rows > 4 else ("length", max(8, length // 4))
-    found, losses, _ = again(**chosen | {name: n})
-    if not found < bits - HELPS:
-        return ""
-    made = f"{len(losses)} steps and not {steps}"
-    return f"with {name} {n} and all else as it is there are {made}, for {found:.2f} bits"
-
-
-def demand(run, given, chosen, standard, again, runs=()):
-    """WrongAnswer unless the run is better than the given one by GOAL; arguments as of `explain_run`."""
-    if not run[0] < given[0] - GOAL:  # NaN, too
-        raise WrongAnswer(explain_run(run, given, chosen, standard, again, runs), explained=True)
-
-
-def explain_run(run, given, chosen, standard, again, runs=()) -> str:
-    """Why a run was not good enough, as far as its numbers show, and what others give that are tried for this.
-
-    run, given: of the chosen settings and of the given ones, (bits per byte, losses, tokens) · chosen, standard: their
-    settings · again(**settings, share=…): such a run, of that share of the budget · runs: those of the learner's
-    function, as `noted` gives them.
-    """
-    (bits, losses, tokens), (given_bits, given_losses, given_tokens) = run, given
-    lines = [
-        f"{bits:.3f} bits per byte after {len(losses):,} steps and {tokens:,} letters; the given settings reach "
-        f"{given_bits:.3f} after {len(given_losses):,} steps and {given_tokens:,} letters, and the goal is {GOAL:g} "
-        "less than that"
-    ]
-    far = not np.isfinite(bits) or np.max(losses) > losses[0] + 0.5
-    rose = ["the loss rose far above where it began"] if far else []
-    better = not_the_least(runs, chosen.values(), "number of bits")
-    if better:
-        lines.append(better)
-    elif chosen == standard:
-        lines.append("these are the given settings")
-    elif tokens < 2 * given_tokens:
-        times = "as many" if tokens == given_tokens else f"{tokens / given_tokens:.2g} times as many"
-        theirs = listed([f"{name} {value}" for name, value in chosen.items() if value != standard[name]])
-        lines += rose
-        lines.append(
-            f"with {theirs}, the run saw {times} letters as the given one: in the same budget, a smaller model sees "
-            "more"
-        )
-    elif len(losses) < FEW and (more := _with_more_steps(bits, len(losses), chosen, again)):
-        lines += [*rose, more]
+        told = "that is what train_letters returns: bits, losses, letters. Return the settings with which you called it"
+    elif not isinstance(settings, dict):
+        got = "nothing was returned" if settings is None else f"you returned {describe(settings)}"
+        told = f"{got}: return a dict like {{'layers': 2, …}}"
     else:
-        lines += [*rose, _other_settings(chosen, standard, again)]
-    lines = [lines[0], *(f"{line[0].upper()}{line[1:]}" for line in lines[1:])]
-    return ". ".join(lines) + f".\n→ Where to look: {BUDGET}"
+        told = refused(settings, RANGES, given)
+    if told:
+        raise WrongAnswer(told)
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
+    return given | plain
+
+
+def judge_run(c, run, given_run, chosen, given, train, runs=()):
+    """WrongAnswer, which says why, unless the run reaches GOAL bits per byte less than the given one.
+
+    run, given_run: (bits per byte, losses, letters) with the settings `chosen` and `given`. train(**settings, share=…):
+    another run, of that share of the budget, for the reason. runs: those of the learner's function, as `noted` gives.
+    """
+    (bits, losses, letters), (least, _, usual) = run, given_run
+    if bits < least - GOAL:
+        return
+    told = f"{bits:.3f} bits per byte after {len(losses):,} steps and {letters:,} letters; the given settings reach "
+    told += f"{least:.3f} after {len(given_run[1]):,} steps and {usual:,} letters; the goal is {GOAL:g} less than that"
+    rose = not np.isfinite(bits) or max(losses, default=0) > (losses or [0])[0] + 0.5
+    better, why = not_the_least(runs, chosen.values(), "number of bits"), ""
+    if better:
+        why = f"O{better[1:]}."  # of …
+    elif chosen == given:
+        why = "These are the given settings."
+    elif letters < 2 * usual:
+        times = "as many" if letters == usual else f"{letters / usual:.2g} times as many"
+        theirs = listed([f"{name} {value}" for name, value in chosen.items() if value != given[name]], many=len(given))
+        why = f"With {theirs}, the run saw {times} letters as the given one: a smaller model sees more."
+    elif c.explains:
+        why = _of_others(len(losses), chosen, given, train)
+    more = ["The loss rose far above where it began."] * bool(rose)
+    raise WrongAnswer(told, more=[*more, *[why] * bool(why)], look=c.exercise.look_for())
+
+
+def _of_others(steps, chosen, given, train) -> str:
+    """What runs reach whose settings differ from the chosen ones in one thing: short ones, if these have many steps."""
+    smaller = {"batch_size": chosen["batch_size"] // 4, "length": chosen["length"] // 4}
+    tries = [(name, max(n, 4 if name == "batch_size" else 8)) for name, n in smaller.items()]
+    tries = [(name, n) for name, n in tries if n < chosen[name]]
+    few = steps < FEW and bool(tries)
+    if not few:
+        tries += [("learning_rate", factor * chosen["learning_rate"]) for factor in (0.1, 0.3, 3.0)]
+        tries += [(name, given[name]) for name in [*given][4:] if given[name] != chosen[name]]
+        tries += [("layers", 1)] * (chosen["layers"] > 1)
+    share, part = (1, "whole") if few else (SHARE, "fifth of the")
+    bits, *found = (train(**chosen | dict([one]), share=share)[0] for one in (("layers", chosen["layers"]), *tries))
+    words = [f"{name} {value if isinstance(value, int | str) else format(value, '.2g')}" for name, value in tries]
+    said = ", ".join(f"{each:.2f} with {what}" for what, each in zip(words, found))
+    best = min(((each, what) for each, what in zip(found, words) if np.isfinite(each)), default=(np.inf, ""))
+    helps = "none of these" if best[0] > bits - HELPS else best[1]
+    return (
+        f"In {'the' if few else 'a'} {part} budget these settings reach {bits:.2f} bits, {said}: what helps is {helps}."
+    )
+
+
+Exercise("best_budget", "22", look="1 · What fits into three minutes?")

@@ -30,14 +30,6 @@ BROKEN = {  # setting: values that it may have been given by mistake
 SEEDS = 2  # runs of each broken setting; of the healthy one there are twice as many
 
 
-def names() -> list:
-    """("none", …) or (setting, value) and the seed of every run: keys of the file."""
-    runs = [("none", "", 10 + seed) for seed in range(2 * SEEDS)]
-    return runs + [
-        (name, str(value), seed) for name, values in BROKEN.items() for value in values for seed in range(SEEDS)
-    ]
-
-
 def train(name="none", value="", seed=0, steps=STEPS):
     """(rows (steps, 3) of loss, learning rate, norm; validation losses) of the beginning of a run."""
     s = dict(SETTINGS)
@@ -97,16 +89,14 @@ def as_log(rows, val) -> str:
 
 def main():
     """Train all, and write them."""
-    found = {}
-    for name, value, seed in names():
+    found, runs = {}, [("none", "", 10 + seed) for seed in range(2 * SEEDS)]
+    runs += [(name, str(value), seed) for name, values in BROKEN.items() for value in values for seed in range(SEEDS)]
+    for name, value, seed in runs:
         with np.errstate(all="ignore"):
             rows, val = train(name, value, seed)
-        found[f"{name}/{value}/{seed}/rows"], found[f"{name}/{value}/{seed}/val"] = (
-            a.astype(np.float32) for a in (rows, val)
-        )
-        noise = np.std(np.diff(rows[300:, 0])) / 2**0.5
-        said = f"end {rows[-50:, 0].mean():.3f} noise {noise:.3f} val {val[-1]:.3f}"
-        print(f"{name:<14} {value:<14} {seed} {said}", flush=True)
+        parts = {"rows": rows, "val": val}
+        found |= {f"{name}/{value}/{seed}/{part}": array.astype(np.float32) for part, array in parts.items()}
+        print(f"{name:<14} {value:<14} {seed} end {rows[-50:, 0].mean():.3f} val {val[-1]:.3f}", flush=True)
     np.savez_compressed(FILE, **found)
 
 
