@@ -8,9 +8,9 @@ Only NumPy is imported here; matplotlib and IPython are imported when something 
 
 from llmc.course.checks.check import check
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.checks.gradients import gradient_check
 from llmc.course.checks.guards.inputs import awkward, guarded
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.checks.speed.timing import faster, race
 from llmc.course.figures.showing import use_style
 from llmc.course.learner.glossary import glossary

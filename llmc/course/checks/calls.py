@@ -75,7 +75,9 @@ class Call:
 
 def outputs_of(function, result, arguments, options, returns=()) -> dict:
     """{label: array or value} of what a call returned, part by part, and of the arrays among its arguments."""
-    parts = result if isinstance(result, tuple) and len(returns) != 1 else () if result is None else (result,)
+    several = len(returns) > 1 and isinstance(result, list | np.ndarray) and np.shape(result)[:1] == (len(returns),)
+    several = several or isinstance(result, tuple) and len(returns) != 1
+    parts = result if several else () if result is None else (result,)
     names = returns if len(returns) == len(parts) else [f"result {k}" for k in range(len(parts))]
     found = {}
     for name, part in zip(names, parts):
@@ -112,7 +114,7 @@ def same_error(made, got, right, lost=False) -> bool:
         dtype = _narrowest(made, got, right)
         made, got, right = (np.asarray(array, np.float64) for array in (made, got, right))
     except (TypeError, ValueError):  # a list of texts, say
-        return bool(np.all(made == got)) and bool(np.any(made != right))
+        return _equal(made, got) and not _equal(made, right)
     finite = np.isfinite(got) & np.isfinite(right)
     if not np.array_equal(np.isfinite(made), np.isfinite(got)):
         return False
@@ -123,6 +125,14 @@ def same_error(made, got, right, lost=False) -> bool:
     if np.isfinite(got[np.isfinite(right)]).all() and error.max() <= 20 * rounding:
         return False
     return bool(np.abs(made - got)[finite].max() <= SHARE.get(dtype, 1e-9) * error.max() + rounding)
+
+
+def _equal(one, other) -> bool:
+    """Of what has no shape: False, too, where nobody can say."""
+    try:
+        return bool(np.all(one == other))
+    except (TypeError, ValueError):
+        return False
 
 
 def _narrowest(*arrays) -> str:
@@ -138,7 +148,7 @@ def alike(one, other, share=None) -> bool:
         dtype = _narrowest(one, other)
         one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
     except (TypeError, ValueError):  # a list of texts, say
-        return bool(np.all(one == other))
+        return _equal(one, other)
     finite = np.isfinite(one)
     if not np.array_equal(finite, np.isfinite(other)) or not np.array_equal(
         one[~finite], other[~finite], equal_nan=True

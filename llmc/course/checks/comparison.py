@@ -124,7 +124,8 @@ def compare(name, got, expected, rtol=None, atol=None, *, before=None, added_to=
 def difference_of(name, got, expected, rtol=None, atol=None, before=None, added_to=None) -> Difference | None:
     """The Difference of two arrays of one shape, bounds as in `compare`; None if there is none."""
     start = 0.0 if added_to is None else np.asarray(added_to, np.float64)
-    got64, expected64 = np.asarray(got, np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a NaN of 16 bits
+        got64, expected64 = np.asarray(got, np.float64), expected.astype(np.float64)
     rtol = TOLERANCE.get(expected.dtype.name, 0.0) if rtol is None else rtol
     target = start + expected64
     if atol is None:

@@ -29,7 +29,7 @@ def after_success(check) -> str:
 def right_when_new(call, label, right) -> str:
     """A sentence if the failing call is right in a fresh copy of the learner's function; else ""."""
     program = program_of(call.function)
-    if program is None or not _may_keep(program):
+    if program is None or not _may_keep(program) or alike(call.outputs[label], right):
         return ""
     with suppress(Exception):
         if alike(call.run(_fresh(program))[label], right):

@@ -55,7 +55,7 @@ class KernelSearch(Search):
         for _ in range(2):
             other = copy.deepcopy(self.case)
             for k, array in enumerate(other):
-                if isinstance(array, np.ndarray) and array.dtype.kind == "f" and k not in self.launch[3]:
+                if isinstance(array, np.ndarray) and array.dtype.kind in "fV" and k not in self.launch[3]:
                     array *= rng.uniform(0.7, 1.3, array.shape).astype(array.dtype)
             made = self.run(self.code, other)
             found += [(other, made[self.label], None)] if made else []

@@ -8,8 +8,8 @@ AGAIN = "Something else may have been computing: run this cell again when the ma
 def finding(holds, words):
     """Print that this measurement does not show `words`, unless it `holds`.
 
-    Where a lesson's outputs are stored (`make notebooks` sets LLMC_FINDINGS=assert), that is an AssertionError: the text
-    around them must be true.
+    Where a lesson's outputs are stored (`make notebooks` sets LLMC_FINDINGS=assert), that is an AssertionError: the
+    text around them must be true.
     """
     if not holds:
         told = f"This time, the measurement does not show that {words}."

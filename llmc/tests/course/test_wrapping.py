@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmc.course.old.authoring.wrapping import sentences, wrap
+from llmc.course.authoring.wrapping import sentences, wrap
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_a_notebook_may_import_any_of_its_modules_first():
     """Modules that import each other in a circle work only in one order."""
     texts = [path.read_text(encoding="utf-8") for path in (ROOT / "exercises").glob("*.ipynb")]
     names = sorted({name for text in texts for name in re.findall(r"from (llmc\.course\.[\w.]+) import", text)})
-    assert "llmc.course.old.kernel_checks.check" in names
+    assert "llmc.course.kernel_checks.check" in names
     run = subprocess.run([sys.executable, "-c", FIRST, json.dumps(names)], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 

@@ -158,7 +158,7 @@ def test_what_is_no_circle(house):
         ("backends/gpu.py", "def f():\n    import llmc.training.loop"),
         ("checkpoints/a.py", "from llmc import parity"),
         ("bench/a.py", "from llmc.tests import cases"),
-        ("data/a.py", "from llmc.course.old.checks import check"),
+        ("data/a.py", "from llmc.course.checks import check"),
         ("cli.py", "import llmc.course"),
         ("backends/gpu.py", "from llmc.distributed import nccl"),
         ("model.py", "from llmc.distributed.ranks import Ranks"),

@@ -6,8 +6,8 @@ import numpy as np
 
 from llmc.config import GPT2Config, preset
 from llmc.course import compare
-from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe, describe_result
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe, describe_result
 from llmc.course.checks.speed.retained_arrays import no_more_than
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.measure import peak_bytes

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.speed.retained_arrays import no_more_than
 from llmc.course.lessons.attention.references import forward, scores, seen, softmax, softmax_backward
 from llmc.course.measure import peak_bytes, resident_peak

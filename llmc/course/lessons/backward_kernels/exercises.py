@@ -3,8 +3,8 @@
 import numpy as np
 
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.lessons.layernorm.rows import backward, forward, normalised
 from llmc.course.lessons.reductions.teamwork import shared_work  # noqa: F401, for the check cells
 

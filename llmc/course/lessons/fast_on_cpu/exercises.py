@@ -5,8 +5,8 @@ from trace import Trace
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.exercise import Exercise, named_arguments
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.speed.retained_arrays import no_more_than
 from llmc.course.lessons.attention.references import scores, softmax
 from llmc.course.lessons.embeddings.references import awkward_tokens, backward, zipf_tokens

@@ -5,8 +5,8 @@ from types import FunctionType
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.guards.threads import RACE, has_prange, no_race
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.own_names import learners_names
 from llmc.course.races.find import find_races
 

@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import describe
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import describe
 
 WHO, GELU = "1.2 · Who am I?", "2 · GELU, one thread for one number"
 FLAT, FOUR = "5 · The encoder, and one flat index", "7 · Four numbers at a time"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.gelu_residual.residual import block_forward, stream_backward, stream_forward  # noqa: F401
 

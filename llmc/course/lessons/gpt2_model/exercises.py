@@ -10,9 +10,9 @@ import numpy as np
 
 from llmc.config import GPT2Config
 from llmc.course.checks.comparison import wrong_kind
-from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.checks.exercise import EXERCISES, Exercise
 from llmc.course.checks.guards.inputs import read_only
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.mutation.program import solution_of
 from llmc.course.your_layers.adapters import writes_in_place
 from llmc.course.your_layers.plug import learner_backend

@@ -7,8 +7,8 @@ import numpy as np
 
 from llmc import blocks
 from llmc.config import GPT2Config
-from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.mutation.program import solution_of
 
 UNIT = 16  # bytes: what every place is a multiple of

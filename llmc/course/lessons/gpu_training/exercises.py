@@ -5,8 +5,8 @@ import copy
 import numpy as np
 
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.lessons import softmax_crossentropy
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.gelu_residual import gelu

@@ -3,8 +3,8 @@
 import numpy as np
 
 from llmc.course.checks.comparison import compare
-from llmc.course.checks.diagnosis import Kind, WrongAnswer, describe, listed
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe, listed
 
 LATER, DECIDED = "4.3 · Where waits hide", "5.2 · What changes must lie in memory"
 

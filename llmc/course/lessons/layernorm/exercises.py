@@ -131,7 +131,8 @@ BACKWARD = r"""
     with means over all axes, not only over C | through_mean = … => through_mean = dnorm.mean()
         ;; through_rstd = … => through_rstd = norm * (dnorm * norm).mean()
     with rstd multiplying dnorm alone: it multiplies all three terms
-        | (dnorm - through_mean - through_rstd) * rstd[..., None] => dnorm * rstd[..., None] - through_mean - through_rstd
+        | (dnorm - through_mean - through_rstd) * rstd[..., None]
+        => dnorm * rstd[..., None] - through_mean - through_rstd
     with its sums divided by √C, not by C
         | through_mean = … => through_mean = dnorm.sum(-1, keepdims=True) / len(w) ** 0.5
         ;; through_rstd = … => through_rstd = norm * (dnorm * norm).sum(-1, keepdims=True) / len(w) ** 0.5

@@ -4,8 +4,8 @@ from contextlib import suppress
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.kernel_checks.runs import emulate
 from llmc.course.lessons import softmax_crossentropy
 from llmc.course.lessons.layernorm.rows import forward

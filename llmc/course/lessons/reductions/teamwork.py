@@ -4,7 +4,7 @@ A kernel in which one thread does everything, or every thread does, may be right
 What gives it away is the number of requests: each request of a warp should be for 32 numbers.
 """
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 
 
 def shared_work(c, rows, reads, sums=None):

@@ -4,8 +4,8 @@ from functools import partial
 
 import numpy as np
 
-from llmc.course.checks.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.speed.retained_arrays import no_more_than
 from llmc.course.lessons.softmax_crossentropy import references
 from llmc.course.lessons.softmax_crossentropy.references import cross_entropy, softmax

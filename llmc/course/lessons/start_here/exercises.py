@@ -3,8 +3,8 @@
 import numpy as np
 
 from llmc.config import GPT2Config
-from llmc.course.checks.diagnosis import WrongAnswer
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.model import GPT2
 
 FORMULA = "the formula in the task, which has the logarithm of a sum, and no probability"

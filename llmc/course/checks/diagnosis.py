@@ -1,1 +1,0 @@
-from llmc.course.checks.messages.diagnosis import *  # noqa

@@ -1,1 +1,0 @@
-from llmc.course.checks.search import ALL, PythonSearch  # noqa
