@@ -25,7 +25,7 @@ from llmc.course.own_names import learners_names
 WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however long they take
 SHORT = 2000  # turns of loops that an edit may take in the case, if ten times those of what is edited are fewer
-WHOLE = 12  # edits that the whole check is run with; of a kernel 8
+WHOLE = 6  # edits that the whole check is run with; of a kernel 4
 FRESH = 4  # cases with other numbers that must agree
 ALL = 2  # outputs of a case are explained
 

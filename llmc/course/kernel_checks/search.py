@@ -18,6 +18,7 @@ from llmc.course.mutation.program import solution_source, source_of, text_in
 from llmc.course.mutation.schemata import Schemata, with_edit
 from llmc.errors import KernelError, NoCompiler, UserError
 
+WORK, SOME, MOST = 50_000_000, 20_000, 250  # accesses in all launches of a repair, those that count in each; edits
 ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but for the order of sums
 
 
@@ -34,7 +35,7 @@ class KernelSearch(Search):
     launch: tuple = ()
     after: tuple = ()
     lines: tuple = ()  # that the emulator's report names
-    whole = 8
+    whole = 4
 
     @property
     def case(self):
@@ -97,7 +98,8 @@ class KernelSearch(Search):
         """(edit, the learner's kernel with it); a barrier belongs where the report sees the problem."""
         near = range(min(self.lines) - 1, max(self.lines) + 2) if self.lines else ()
         edits = [edit for edit in c_edits.edits(self.code) if not edit.said or not near or edit.line in near]
-        return self._schemata(self.code, edits) if self._right else ()
+        moved = sum(use.lanes for use in self.check.report.lines)  # of a launch with races, each takes long
+        return self._schemata(self.code, edits[: min(MOST, WORK // (moved + SOME))]) if self._right else ()
 
     def _schemata(self, code, edits):
         with suppress(KernelError, NoCompiler, UserError):

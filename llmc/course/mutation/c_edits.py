@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 
 from llmc.course.mutation.c_source import STATEMENT, Tokens, pieces
-from llmc.course.mutation.edit import Edit, others, short
+from llmc.course.mutation.edit import Edit, apart, others, short
 from llmc.cuda.emulator.compiling.text import line_at, statements
 
 MOST = 500  # edits of one kernel
@@ -43,7 +43,7 @@ def edits(code) -> list[Edit]:
             barrier = next((each for each in BARRIERS if each in new and each not in old), "")
             side = "in front of" if new.startswith(barrier) else "behind"
             said = f"with `{barrier};` {side} `{short(old)}`" if barrier and piece.kind == STATEMENT else ""
-            edit = Edit(rank, line, short(old), short(new), ((piece, whole),), said=said)
+            edit = Edit(rank, line, *apart(old, new), ((piece, whole),), said=said)
             found.setdefault((piece, whole), edit)
             found[piece, whole] = min(found[piece, whole], edit, key=lambda each: each.rank)
     single = sorted(found.values(), key=lambda each: each.rank)

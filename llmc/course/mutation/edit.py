@@ -37,6 +37,15 @@ def short(text, most=SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most // 2].rstrip()} … {text[-most // 2 + 3 :].lstrip()}"
 
 
+def apart(old, new) -> list[str]:
+    """Both on one line, cut so that one sees where they differ."""
+    texts = [" ".join(text.split()) for text in (old, new)]
+    if short(old) != short(new):
+        return [short(old), short(new)]
+    at = max(0, next((k for k, (a, b) in enumerate(zip(*texts)) if a != b), min(map(len, texts))) - SHOWN // 2)
+    return [f"… {text[at : at + SHOWN]} …" for text in texts]
+
+
 def others(groups, one):
     """What may stand in for one: all else that is in a group with it."""
     return (other for group in groups if one in group for other in group if other != one)

@@ -9,7 +9,7 @@ Of our solution they are mistakes that a learner may make; of a learner's functi
 
 import ast
 
-from llmc.course.mutation.edit import SHOWN, Edit, others, short
+from llmc.course.mutation.edit import SHOWN, Edit, apart, others, short
 from llmc.course.mutation.program import edited, is_tick
 
 MOST = 700  # edits of one program
@@ -77,7 +77,7 @@ def _edit(rank, node, new, owner, field, index, old=None, said=None, constant=No
         shown[0] = ast.unparse(owner)
         with edited(changes):
             shown[1] = ast.unparse(owner)
-    return Edit(rank, node.lineno, *map(short, shown), changes, constant, drops)
+    return Edit(rank, node.lineno, *apart(*shown), changes, constant, drops)
 
 
 def _of_expression(node, owner, field, names):

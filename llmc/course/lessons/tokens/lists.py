@@ -16,7 +16,7 @@ from llmc.course.checks.explanation import explain
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer
 from llmc.course.checks.rerun import quietly
 from llmc.course.checks.search import ALL, PythonSearch
-from llmc.course.mutation.program import program_of
+from llmc.course.mutation.program import TURNS, program_of
 from llmc.course.own_names import learners_names
 
 MORE = 500  # turns of loops in a call, for an edit that goes another way
@@ -38,7 +38,7 @@ class ListSearch(PythonSearch):
                     self.elsewhere.append((call, call.run(call.function).get(self.label), turns))
         if self.answer:
             function, once = self.answer.function, 2 * self.turns + MORE
-            self.answer.function = lambda turns=once: function(min(turns, always + MORE))
+            self.answer.function = lambda turns=0: function(always + MORE if turns > TURNS else once)
 
     def taken(self, call) -> int:
         """How many turns of loops our function, or the learner's, makes in a call."""
@@ -47,6 +47,10 @@ class ListSearch(PythonSearch):
             with suppress(Exception):
                 taken.append(program.turns(call.run))
         return max(taken)
+
+    def tries(self, program):
+        """Fewer than elsewhere: each turn of a loop may look through a list."""
+        return min(100, super().tries(program))
 
     def explained_by(self, program, lost=False):
         with suppress(Exception):
