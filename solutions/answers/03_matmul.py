@@ -182,14 +182,14 @@ def cost_from_shapes(B, T, C_in, C_out, itemsize=4):
     return np.array([flops, 2 * flops, nbytes, flops / nbytes])
 
 
-@wrong("matmul_cost", says="forward_bytes equals the reference with w read again for every sequence")
+@wrong("matmul_cost", says="forward_bytes equal the reference with w read again for every sequence")
 def cost_with_w_for_each_sequence(B, T, C_in, C_out, itemsize=4):
     forward = 2 * B * T * C_in * C_out
     moved = itemsize * B * (T * C_in + C_out * C_in + T * C_out)
     return forward, 2 * forward, moved, forward / moved
 
 
-@wrong("matmul_cost", says="backward_flops equals the reference with sums over the batch alone in dw")
+@wrong("matmul_cost", says="backward_flops equal the reference with sums over the batch alone in dw")
 def cost_of_dw_over_the_batch_alone(B, T, C_in, C_out, itemsize=4):
     def product(numbers, length):
         return 2 * numbers * length

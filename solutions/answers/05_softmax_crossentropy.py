@@ -82,7 +82,7 @@ def loss_of_a_clipped_p(logits, targets):
     return -np.log(np.maximum(np.take_along_axis(p, targets[..., None], -1)[..., 0], 1e-12)), _lse(logits)
 
 
-@wrong("cross_entropy_forward", says="equals the reference with a sum of exp(z - the largest so far)")
+@wrong("cross_entropy_forward", says="the reference with a sum of exp(z - the largest so far)")
 def cross_entropy_with_a_sum_of_several_maxima(logits, targets):
     lse, at = np.empty_like(logits[..., 0]), np.empty_like(logits[..., 0])
     for place, target in np.ndenumerate(targets):
@@ -202,7 +202,7 @@ def fused_by_a_helper(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, dloss, V)
 
 
-@wrong("fused_classifier", says="logits was never written")
+@wrong("fused_classifier", says="logits were never written")
 def fused_takes_0_for_none(losses, logits, targets, dloss, V):
     _classify(losses, logits, targets, dloss or None, V)
 

@@ -45,7 +45,7 @@ def scores_with_einsum_and_added_mask(q, k):
     return dots * q.shape[1] ** -0.5 + np.triu(np.full(dots.shape, -np.inf, dtype=q.dtype), k=1)
 
 
-@wrong("attention_scores", says="Along axis 1 every wrong entry is the right one times one number, another in each")
+@wrong("attention_scores", says="scores have wrong values")
 def scores_by_the_length_of_the_query(q, k):
     dots = np.einsum("ic,jc->ij", q, k) / np.sqrt(np.sum(q * q, axis=1, keepdims=True))
     return np.where(np.tri(len(q), dtype=bool), dots, -np.inf)
@@ -98,7 +98,7 @@ def forward_takes_the_maximum_before_the_mask(qkv, NH):
     return _merge(e @ v / e.sum(-1, keepdims=True)), e / e.sum(-1, keepdims=True)
 
 
-@wrong("attention_forward", says="probabilities is not 0 above the diagonal, where a position looks at later ones")
+@wrong("attention_forward", says="probabilities are not 0 above the diagonal, where a position looks at later ones")
 def forward_with_an_added_mask_of_ten_thousand(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     s = q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5
@@ -132,7 +132,7 @@ def softmax_backward_of_the_past_alone(dp, p):
     return ds
 
 
-@wrong("attention_softmax_backward", says="passes this whole check with `ds[b, n, i] = p[b, n, i] * (dp[b, n, i] - D)`")
+@wrong("attention_softmax_backward", says="ds has wrong values")
 def softmax_backward_with_the_sum_of_the_row_before(dp, p):
     ds = np.zeros_like(p)
     for b, n in np.ndindex(p.shape[:2]):
@@ -258,13 +258,3 @@ def lean_pair_by_pair(qkv, NH):
         s = np.array([key @ q[b, h, t] for key in k[b, h, : t + 1]]) * np.float32(q.shape[-1] ** -0.5)
         _split(out, 1, NH)[0][b, h, t] = _softmax(s) @ v[b, h, : t + 1]
     return out
-
-
-@wrong("lean_attention_forward", says="for T = 3072 the process grew by")
-def lean_hides_the_table(qkv, NH):
-    import torch
-
-    q, k, v = (torch.from_numpy(part.copy()) for part in _split(qkv, 3, NH))
-    s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-    s += torch.full(s.shape[-2:], -math.inf).triu(1)
-    return (s.softmax(-1) @ v).transpose(1, 2).reshape(*qkv.shape[:2], -1).numpy()

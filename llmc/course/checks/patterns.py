@@ -39,7 +39,7 @@ def partly_written(it: Difference):
     left = np.isclose(it.held, it.before, rtol=1e-8, atol=0) & ~np.isclose(it.target, it.before, rtol=1e-8, atol=0)
     right = ~left & ~it.wrong
     if left.any() and right.any() and (left | right).all():
-        return f"part of {with_verb(it.name, 'is')} as it was before the call: {_how_many(left, right)}"
+        return f"part of {it.name} is as it was before the call: {_how_many(left, right)}"
     return None
 
 
@@ -47,7 +47,7 @@ def never_cleared(it: Difference):
     """Parts of a new array that hold what np.empty had left there, or all that was added to it."""
     left = it.got == GARBAGE
     if left.any() and (left | ~it.wrong).all():
-        return f"part of {with_verb(it.name, 'was')} never written: {_how_many(left, ~left)}; np.empty clears nothing"
+        return f"part of {it.name} was never written: {_how_many(left, ~left)}; np.empty clears nothing"
     left = np.abs(it.got - it.expected - GARBAGE) <= LOOSE * GARBAGE
     if left.any() and (left | ~it.wrong).all():
         added = f"{with_verb(it.name, 'was')} added to an array of np.empty"

@@ -156,7 +156,7 @@ def stopped(sentence) -> str:
 def with_verb(name, verb) -> str:
     """ "dx is", but "logits are": an output's name with its verb."""
     many = {"is": "are", "was": "were", "has": "have", "holds": "hold", "equals": "equal"}
-    return f"{name} {many[verb] if re.fullmatch(r'[a-z_]*[^aious]s', name) else verb}"
+    return f"{name} {many[verb] if re.fullmatch(r'[a-z_]{2,}[^aious]s', name) else verb}"
 
 
 def describe(value) -> str:
