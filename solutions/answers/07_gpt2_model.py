@@ -307,7 +307,7 @@ def faster_keeps_the_last_tanh():
     return given_layers | {"gelu_forward": gelu_forward, "gelu_backward": gelu_backward}
 
 
-@wrong("faster_layers", says="`dloss is not None` in place of `dloss is None`")
+@wrong("faster_layers", says="with `z` in place of `None if dloss is None else z`")
 def layers_whose_classifier_always_writes():
     def classifier(losses, logits, targets, dloss, V):
         z, at = logits[..., :V], targets[..., None]
