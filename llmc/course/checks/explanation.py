@@ -19,6 +19,10 @@ from llmc.course.checks.comparison import Difference, same
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, with_verb
 from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
 
+FEW = 6  # indices that a sentence lists
+CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
+NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
+
 
 @dataclass
 class Case:
@@ -121,13 +125,7 @@ def _lengths(call) -> dict:
                 found.setdefault(f"{name}.shape[{k - value.ndim if k == value.ndim - 1 else k}]", n)
         elif isinstance(value, int) and not isinstance(value, bool):
             found.setdefault(name, value)
-    return {name: n for name, n in found.items() if list(found.values()).count(n) and n > 1}
-
-
-FEW = 6  # indices that a sentence lists
-CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
-NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
-STEADY = 1e-3  # ratios or differences that vary by less than this share are one number
+    return {name: n for name, n in found.items() if n > 1}
 
 
 def region(it: Difference) -> list[str]:
