@@ -34,8 +34,8 @@ ALL = 2  # outputs of a case are explained
 class Search:
     """A case that failed. label: of the wrong output, None if the code stopped. got, right: that output.
 
-    Subclasses know the `case`, its `outputs` {label: value}, and `others` [(case, what the learner's code gives, what is
-    right)]. `mistaken`, `edited_ours` and `edited_theirs` yield edited codes; `run` makes what a code gives in a case.
+    Subclasses know the `case`, its `outputs` {label: value}, and `others` [(case, what the learner's code gives, what
+    is right)]. `mistaken`, `edited_ours` and `edited_theirs` yield edited codes; `run` makes what one gives in a case.
     """
 
     check: object
