@@ -144,7 +144,7 @@ def loss_with_a_sum_over_the_sentences(logits, targets):
     return total
 
 
-@wrong("next_token_loss", says="1e-300 stands in place of a probability that is rounded to 0")
+@wrong("next_token_loss", says="e to the power of a logit overflows, or is rounded to 0")
 def loss_clips_probabilities(logits, targets):
     e = np.exp(logits - logits.max(-1, keepdims=True))
     p = e / e.sum(-1, keepdims=True)
@@ -174,7 +174,7 @@ def descend_by_a_fixed_length(w, dw, step):
     w += -0.3 * dw / np.linalg.norm(dw)
 
 
-@wrong("descend", says="step 1 moved w by -0.5 · dw and by -0.005 · w")
+@wrong("descend", says="each weight should move by a learning rate above 0 times its -dw")
 def descend_with_decay(w, dw, step):
     w -= 0.5 * (dw + 0.01 * w)
 
@@ -182,7 +182,7 @@ def descend_with_decay(w, dw, step):
 _velocity = {}
 
 
-@wrong("descend", says="and by -0.1 · the dw of an earlier call, of step 1")
+@wrong("descend", says="each weight should move by a learning rate above 0 times its -dw")
 def descend_with_momentum(w, dw, step):
     _velocity[w.shape] = 0.5 * _velocity.get(w.shape, 0) + dw
     w -= 0.2 * _velocity[w.shape]

@@ -83,7 +83,7 @@ def one_hot_in_a_copy(tokens, V, dtype=np.float32):
     return flat.reshape(B, T, V)
 
 
-@wrong("one_hot", says="`O` is a view that cannot be written to")
+@wrong("one_hot", says="assignment destination is read-only")
 def one_hot_into_a_broadcast_view(tokens, V, dtype=np.float32):
     B, T = tokens.shape
     O = np.broadcast_to(np.zeros(V, dtype), (B, T, V))
@@ -191,7 +191,7 @@ def accumulate_of_a_short_bincount(dwte, dwpe, dout, tokens):
         dwpe[t] += dout[:, t].sum(axis=0)
 
 
-@wrong("encoder_backward_accumulate", says="added at min(n, maxT - 1): it has position n % T")
+@wrong("encoder_backward_accumulate", says="with `min(t, len(dwpe) - 1)` in place of `min(n, len(dwpe) - 1)`")
 def accumulate_never_begins_a_new_sequence(dwte, dwpe, dout, tokens):
     n = 0
     for b, t in np.ndindex(tokens.shape):
@@ -228,7 +228,7 @@ def fast_in_rounds_without_repeats(dwte, dwpe, dout, tokens):
 
 @wrong(
     "fast_encoder_backward",
-    says="runs of the sorted rows that begin one row too early, each added to the token of its last",
+    says="with `ordered` in place of `np.diff(ordered)`",
 )
 def fast_with_runs_that_begin_one_too_early(dwte, dwpe, dout, tokens):
     B, T, C = dout.shape

@@ -59,7 +59,7 @@ def scores_masked_in_the_rows_below(q, k):
     return scores
 
 
-@wrong("attention_scores", says="scores adds up to 1 in each row: these are shares")
+@wrong("attention_scores", says="and there alone, before any softmax")
 def scores_go_on_to_the_softmax(q, k):
     return _softmax(scores_with_einsum_and_added_mask(q, k))
 
@@ -240,7 +240,7 @@ def lean_whole_blocks_only(qkv, NH):
     return _merge(out)
 
 
-@wrong("lean_attention_forward", says="query 0 makes use of key 1, which comes later")
+@wrong("lean_attention_forward", says="query 0 makes use of keys that come later")
 def lean_without_a_mask(qkv, NH):
     q, k, v = _split(qkv, 3, NH)
     return _merge(_softmax(q @ k.swapaxes(-1, -2) * q.shape[-1] ** -0.5) @ v)

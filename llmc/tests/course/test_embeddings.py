@@ -20,13 +20,6 @@ def test_backward_is_the_derivative_of_forward(shape):
     assert gradient_check(lambda w: lesson.forward(tokens, wte, w), wpe, dwpe, dout, report=False) < 1e-8
 
 
-def test_awkward_tokens_repeat_in_every_way():
-    for seed in range(50):
-        tokens = lesson.awkward_tokens(np.random.default_rng(seed), 3, 5, 11)
-        assert tokens.dtype == np.int32 and 0 <= tokens.min() and tokens.max() < 10
-        assert tokens[0, 0] == tokens[0, -1] == tokens[-1, 0]
-
-
 def test_zipf_tokens_are_uneven():
     tokens = lesson.zipf_tokens(np.random.default_rng(0), 4, 256, 1024)
     counts = np.sort(np.bincount(tokens.reshape(-1), minlength=1024))[::-1]

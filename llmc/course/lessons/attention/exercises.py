@@ -5,7 +5,8 @@ import numpy as np
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.checks.speed.retained_arrays import no_more_than
-from llmc.course.lessons.attention.references import forward, scores, seen, softmax, softmax_backward
+from llmc.course.lessons.attention.references import forward, scores
+from llmc.course.lessons.softmax_crossentropy.references import softmax, softmax_backward
 from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.own_names import learners_names
 
@@ -48,7 +49,7 @@ def very_low(qkv, NH):
 def shares(c):
     """dp, p (B, NH, T, T): causal probabilities of odd sizes, one of them twice; float32."""
     for B, NH, T in [(2, 4, 5), (2, 4, 5), (1, 2, 3), (4, 2, 1), (9, 5, 33), (3, 1, 6)]:
-        p = softmax(np.where(seen(T), 0.5 * c.random(B, NH, T, T), -np.inf))  # (B, NH, T, T)
+        p = softmax(np.where(np.tri(T, dtype=bool), 0.5 * c.random(B, NH, T, T), -np.inf))  # (B, NH, T, T)
         yield c.random(B, NH, T, T), p
     yield c.random(B, NH, T, T, dtype=np.float32), p.astype(np.float32)
 
@@ -78,26 +79,17 @@ def long_sequences(c):
 
 
 def mask(tried):
-    """A sentence if scores (T, T) is -inf elsewhere than in the future."""
+    """A sentence if scores (T, T) is -inf elsewhere than in the future, or NaN."""
     got, right = tried.got["scores"], tried.expected["scores"]
     if getattr(got, "shape", None) != right.shape:
         return None
-    hidden, future = got == -np.inf, right == -np.inf  # (T, T) each
-    wrong, nan = (hidden != future) | np.isnan(got), np.isnan(got).any()
-    if not wrong.any():
+    wrong = np.argwhere(((got == -np.inf) != (right == -np.inf)) | np.isnan(got))  # (n, 2)
+    if not len(wrong):
         return None
-    i, j = np.argwhere(wrong)[0]
-    told = f"is {got[i, j]:.6g} at [{i}, {j}], expected {right[i, j]:.6g}"
-    told += ": 0 · ∞ and 0 / 0 are NaN, and so is the root of a negative number" if nan else ""
-    if np.array_equal(hidden, future.T):
-        told = "has the past masked instead of the future: row t may look at columns 0 … t"
-    elif np.array_equal(hidden, future | np.eye(len(right), dtype=bool)):
-        told = "has its diagonal masked, too: a token may look at itself"
-    elif np.allclose(got.sum(axis=-1), 1):
-        told = "adds up to 1 in each row: these are shares, after a softmax"
-    elif not got[future].any():
-        told += ": e to the power of 0 is 1, and future keys would get a share"
-    return WrongAnswer(f"scores {told}", look=tried.check.exercise.place(MASK))
+    at = (*wrong[0],)
+    told = f"scores is {got[at]:.6g} at [{at[0]}, {at[1]}], expected {right[at]:.6g}"
+    told += ": row t has -inf in the columns after t, and there alone, before any softmax"
+    return WrongAnswer(told, look=tried.check.exercise.place(MASK))
 
 
 def finite(tried):
@@ -127,11 +119,10 @@ def keys_read(tried):
         return not np.array_equal(tried.function(moved, NH)[:, t], out[:, t])
 
     with learners_names(), np.errstate(all="ignore"):
-        later = reads(t + 1, T) and next((j for j in range(t + 1, T) if reads(j, j + 1)), 0)
-        unread = [j for j in range(t + 1) if not later and not reads(j, j + 1)]
-    if later:
-        told = f"query {t} makes use of key {later}, which comes later"
-        return WrongAnswer(told, look=tried.check.exercise.place(MASK))
+        if reads(t + 1, T):
+            told = f"query {t} makes use of keys that come later"
+            return WrongAnswer(told, look=tried.check.exercise.place(MASK))
+        unread = [j for j in range(t + 1) if not reads(j, j + 1)]
     told = f"query {t} makes no use of {len(unread)} of the {t + 1} keys that it may see"
     return f"{told}, the first of them key {unread[0]}" if unread else None
 
@@ -189,14 +180,10 @@ Exercise(
         [{SCALE}] without the scale 1/√hs | / hs**0.5 =>
         [{SCALE}] with the shares divided by √hs, not the scores | / hs**0.5 => ;; = e / => = hs**-0.5 * e /
         [{MASK}] without the causal mask | scores = … => scores = q @ k.swapaxes(-1, -2) / hs**0.5
-        [{MASK}] with a mask that begins one column too late: each token sees the next | k=1 => k=2
         [{MASK}] with each token's own key masked, too, but the first's | k=1) => k=0) & (np.indices((T, T)).sum(0) > 0)
-        [{MASK}] with the past masked, not the future | future = … => future = ~np.tri(T, dtype=bool).T
         [{MASK}] masked after the softmax: its rows no longer add up to 1
             | np.where(future, -np.inf, q @ => (q @ ;; = e / => = ~future * e /
-        [{MASK}] with 0 in place of -inf: e to the power of 0 is 1 | -np.inf => 0
         [{MASK}] with scores of 0 masked, too | (scores - => (np.where(scores == 0, -np.inf, scores) -
-        [{MASK}] with -10,000 in place of -inf: scores can be lower than that | -np.inf => -1e4
         = the softmax of each column | scores.max(axis=-1 => scores.max(axis=-2 ;; e.sum(axis=-1 => e.sum(axis=-2
         = the masked scores: the softmax is missing | probabilities = … => probabilities = np.where(future, 0, scores)
         [{HEADS}] with heads cut by reshape(B, NH, T, hs) alone: that mixes tokens
@@ -213,11 +200,9 @@ SOFTMAX = rf"""
     [{STEP}] without D, the row's sum of p · dp | dp - D => dp
     [{STEP}] with p · dp - D: D is not multiplied by p | p * (dp - D) => (p * dp - D)
     [{STEP}] with p · (1 - p) · dp: only the diagonal of the Jacobian | dp - D => (1 - p) * dp
-    [{STEP}] with dp · (p - D): dp and p are swapped | p * (dp - D) => dp * (p - D)
     [{STEP}] with dp in place of p · (dp - D): that step is missing | p * (dp - D) => dp
     [{STEP}] with dp - p · sum(dp): that is for log(softmax) | p * (dp - D) => (dp - p * dp.sum(-1, keepdims=True))
     [{STEP}] with -inf for future keys: where p is 0, p · (dp - D) is 0 | p * (dp - D) => (p * (dp - D) + np.log(p > 0))
-    [{STEP}] with 0 on the diagonal of p · (dp - D) | p * (dp - D) => p * (dp - D) * (1 - np.eye(p.shape[-1]))
     [{STEP}] with D summed over the heads, too: each has its own | axis=-1 => axis=(-3, -1)
 """
 
@@ -241,20 +226,13 @@ Exercise(
     mistakes=SOFTMAX
     + rf"""
         [{SCORES}] without the scale 1/√hs | hs**-0.5 * p => p
-        [{SCORES}] without the scale 1/√hs in dk | @ q => @ q * hs**0.5
-        [{SCORES}] with 1/hs as its scale, in all: it should be 1/√hs, once | hs**-0.5 => hs**-1
         [{SCALE}] with 1/√C as its scale: hs = C / NH channels are summed | hs**-0.5 => C**-0.5
         [{SCORES}] with q and k exchanged in dq and dk | ds @ k => ds @ q ;; -2) @ q => -2) @ k
-        [{SCORES}] with dk = ds @ q: key j collects from all queries i, down its column | ds.swapaxes(-1, -2) @ => ds @
-        [{MIXTURE}] with dp = dout @ kᵀ: dp comes from the values, dout @ vᵀ | do @ v => do @ k
         [{MIXTURE}] with D = sum(dout · v): it is sum(p · dp) | (p * dp) => (do * v)
-        [{MIXTURE}] with dv = p @ dout: value j collects from all queries i, down its column | p.swapaxes(-1, -2) => p
         [{MIXTURE}] with dp in place of p in dv | dv = p.swapaxes(-1, -2) => dv = v @ do.swapaxes(-1, -2)
         with heads put back by reshape alone: (B, NH, T, hs) must become (B, T, NH, hs)
             | return … => return np.concatenate([part.reshape(B, T, C) for part in (dq, dk, dv)], axis=-1)
         with dout cut into heads by reshape alone: that mixes tokens | = dout.reshape… => = dout.reshape(B, NH, T, hs)
-        with [dq, dk, dv] of head 0, then of head 1, …: all of dq comes first | 1, 3, 0, 2, 4 => 1, 3, 2, 0, 4
-        with [dk, dq, dv] in place of [dq, dk, dv] | [dq, dk, dv] => [dk, dq, dv]
     """,
 )
 

@@ -1,32 +1,18 @@
 """Lesson 06: what attention should return, computed in float64, head by head, in the dtype of its input."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
+from llmc.course.lessons.softmax_crossentropy.references import softmax
 
-class Forward(NamedTuple):
-    """out (B, T, C), probabilities (B, NH, T, T)."""
-
-    out: np.ndarray
-    probabilities: np.ndarray
-
-
-def seen(T):
-    """(T, T) bool: may query (row) look at key (column)?"""
-    return np.arange(T)[:, None] >= np.arange(T)
+Forward = namedtuple("Forward", "out probabilities")  # (B, T, C), (B, NH, T, T)
 
 
 def scores(q, k):
     """(T, T) from q, k (T, hs): q · k / √hs, -inf where the key lies in the future."""
     products = np.einsum("ic,jc->ij", q.astype(np.float64), k.astype(np.float64))  # (T, T)
-    return np.where(seen(len(q)), products / np.sqrt(q.shape[1]), -np.inf).astype(q.dtype)
-
-
-def softmax(x, axis=-1):
-    """Softmax that does not overflow, any shape."""
-    e = np.exp(x - x.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+    return np.where(np.tri(len(q), dtype=bool), products / np.sqrt(q.shape[1]), -np.inf).astype(q.dtype)
 
 
 def forward(qkv, NH) -> Forward:
@@ -39,10 +25,3 @@ def forward(qkv, NH) -> Forward:
         p[b, h] = softmax(scores(q[at], k[at]))  # (T, T)
         out[at] = p[b, h] @ v[at]  # (T, hs)
     return Forward(out.astype(qkv.dtype), p.astype(qkv.dtype))
-
-
-def softmax_backward(dp, p):
-    """dscores (…, T, T) through the Jacobian of each row, p_i · (δ_ij - p_j): slow, and not the lesson's formula."""
-    p64, dp64 = p.astype(np.float64), dp.astype(np.float64)
-    jacobian = p64[..., :, None] * (np.eye(p.shape[-1]) - p64[..., None, :])  # (…, T, T, T)
-    return np.einsum("...ij,...i->...j", jacobian, dp64).astype(p.dtype)

@@ -105,17 +105,13 @@ def keeps_digits(tried):
 GRADIENTS = r"""
     with only the last sequence of dout: the others are lost | POSITIONS dwpe[:T] += dout[-1]
     with only the first sequence of dout: the others are lost | POSITIONS dwpe[:T] += dout[0]
-    with the sum over all positions in every row | POSITIONS dwpe[:T] += dout.sum(axis=(0, 1))
     with the sum over t in place of the sum over the batch
         | POSITIONS dwpe[: len(dout)] += dout.sum(axis=1)[: len(dwpe)]
     with running sums over t | POSITIONS dwpe[:T] += dout.sum(axis=0).cumsum(axis=0)
-    in the last T rows: positions start at 0 | POSITIONS dwpe[-T:] += dout.sum(axis=0)
     with the positions in reverse: row t belongs to position t | POSITIONS dwpe[:T] += dout.sum(axis=0)[::-1]
     with row n of dout (B·T, C) added at n // B: it has position n % T | POSITIONS np.add.at(dwpe, n // len(dout), dout)
     with row n of dout (B·T, C) added at n % maxT: it has position n % T
         | POSITIONS np.add.at(dwpe, n % len(dwpe), dout)
-    with row n of dout (B·T, C) added at min(n, maxT - 1): it has position n % T
-        | POSITIONS np.add.at(dwpe, np.minimum(n, len(dwpe) - 1), dout)
     repeated in the rows from T on, which no position of this batch uses
         | POSITIONS dwpe += np.resize(dout.sum(axis=0), dwpe.shape)
     [4.1 · Three steps] with only the last row of dout for each token: the others are lost | TOKENS dwte[tokens] += dout
@@ -124,20 +120,10 @@ GRADIENTS = r"""
         | TOKENS for b in range(len(dout)): dwte[tokens[b]] += dout[b]
     without the repeats inside a sequence: only the first of them is left
         | TOKENS for b in range(len(dout)): dwte[tokens[b, ::-1]] += dout[b, ::-1]
-    with the first row of a token in its sequence in place of the rows of its repeats there
-        | TOKENS for b, own in enumerate(tokens): np.add.at(dwte, own, dout[b, (own == own[:, None]).argmax(axis=1)])
     [4.1 · Three steps] without the repeats at one position of several sequences: only the last is left
         | TOKENS for t in range(tokens.shape[1]): dwte[tokens[:, t]] += dout[:, t]
     with dout's rows matched to the wrong tokens: the rows go position by position, the tokens sequence by sequence
         | TOKENS np.add.at(dwte, tokens, dout.swapaxes(0, 1).reshape(dout.shape))
-    with dout's rows matched to the wrong tokens: the tokens go position by position, the rows sequence by sequence
-        | TOKENS np.add.at(dwte, tokens.T.reshape(tokens.shape), dout)
-    with the last row of dout for each token, times how often it occurs, in place of a sum
-        | TOKENS dwte[tokens] += dout * often
-    with the first row of dout for each token, times how often it occurs, in place of a sum
-        | TOKENS dwte[ids] += (dout * often).reshape(rows.shape)[at]
-    without the first row of each token | TOKENS np.add.at(dwte, tokens, dout); dwte[ids] -= rows[at]
-    with the first row of each token counted twice | TOKENS np.add.at(dwte, tokens, dout); dwte[ids] += rows[at]
     times how often each token occurs | TOKENS np.add.at(dwte, tokens, dout * often)
     with the mean over the occurrences of each token, not their sum | TOKENS np.add.at(dwte, tokens, dout / often)
     with the one-hot array reshaped to (V, B·T): reshape does not transpose
@@ -149,16 +135,6 @@ GRADIENTS = r"""
         | TOKENS dwte[ids] += np.add.reduceat(rows, at)
     [5.2 · Sort] with np.add.reduceat of runs of the sorted rows that begin where the tokens first occur before sorting
         | TOKENS dwte[ids] += np.add.reduceat(rows[order], at)
-    [5.2 · Sort] with runs of the sorted rows that begin where the tokens first occur before sorting
-        | TOKENS dwte[ids] += [rows[order[i:j]].sum(axis=0) for i, j in zip(at, [*at[1:], tokens.size])]
-    [5.2 · Sort] with runs of the sorted rows that begin, in order, where the tokens first occur before sorting
-        | TOKENS at.sort(); dwte[ids] += [rows[order[i:j]].sum(axis=0) for i, j in zip(at, [*at[1:], tokens.size])]
-    [5.2 · Sort] with runs of the sorted rows that begin one row too early, each added to the token of its first row
-        | TOKENS at = [0, *np.flatnonzero(np.diff(np.sort(tokens, axis=None))), tokens.size]
-        \n    for i, j in zip(at, at[1:]): dwte[tokens.flat[order[i]]] += rows[order[i:j]].sum(axis=0)
-    [5.2 · Sort] with runs of the sorted rows that begin one row too early, each added to the token of its last row
-        | TOKENS at = [0, *np.flatnonzero(np.diff(np.sort(tokens, axis=None))), tokens.size]
-        \n    for i, j in zip(at, at[1:]): dwte[tokens.flat[order[j - 1]]] += rows[order[i:j]].sum(axis=0)
 """
 OVER = "= the last row of dout for each token, written over what dwte held | TOKENS dwte[tokens] = dout"
 
@@ -191,7 +167,6 @@ Exercise(
         = wte[tokens] · wpe[t]: the two rows should be added, not multiplied | wte[tokens] + => wte[tokens] *
         with wpe[-T:], its last rows: positions start at 0 | wpe[: tokens.shape[1]] => wpe[-tokens.shape[1] :]
         with the positions counted from 1 | wpe[: tokens.shape[1]] => wpe[1 : tokens.shape[1] + 1]
-        with wpe[0] at every position | wpe[: tokens.shape[1]] => wpe[0]
         with the positions in reverse | wpe[: tokens.shape[1]] => wpe[: tokens.shape[1]][::-1]
         with wpe[tokens] in place of wpe[t]: a position is a place in the sequence, not a token
             | wpe[: tokens.shape[1]] => wpe[tokens]
@@ -199,9 +174,6 @@ Exercise(
             | wpe[: tokens.shape[1]] => wpe[: len(tokens), None]
         with positions that go on counting from one sequence to the next
             | wpe[: tokens.shape[1]] => wpe[np.arange(tokens.size).reshape(tokens.shape)]
-        with positions that go on counting from one sequence to the next, and begin again at maxT
-            | wpe[: tokens.shape[1]] => wpe[np.arange(tokens.size).reshape(tokens.shape) % len(wpe)]
-        with the sum of the rows of wpe at every position | wpe[: tokens.shape[1]] => wpe[: tokens.shape[1]].sum(axis=0)
         [2.2 · As a gather] with wte[tokens - 1]: token ids start at 0 | wte[tokens] => wte[tokens - 1]
         [2.2 · As a gather] with wte scaled by √C, which GPT-2 does not do
             | wte[tokens] => wte[tokens] * wte.shape[1] ** 0.5
@@ -217,10 +189,8 @@ Exercise(
     rules=(every_row,),
     look="2.1 · As a matmul with one-hot rows",
     mistakes=r"""
-        = the one-hot rows of tokens + 1: token ids start at 0 | (tokens[..., None] => (tokens[..., None] + 1
         = the one-hot rows of tokens - 1, with none for token 0: token ids start at 0
             | (tokens[..., None] => (tokens[..., None] - 1
-        = the one-hot rows of tokens - 1: token ids start at 0 | (tokens[..., None] => ((tokens[..., None] - 1) % V
         = rows that all have a 1 for every token of the batch | HOT => np.broadcast_to(HOT.any(axis=(0, 1)), HOT.shape)
         = rows that have a 1 for every token of their sequence: each position has a row of its own
             | HOT => np.broadcast_to(HOT.any(axis=1, keepdims=True), HOT.shape)
@@ -254,9 +224,6 @@ Exercise(
         + r"""
             with the rows of dout added by token, not by position | POSITIONS np.add.at(dwpe, tokens, dout)
             without the last row of dout, dout[-1, -1] | TOKENS np.add.at(dwte, tokens.ravel()[:-1], rows[:-1])
-            without the rows of token 0 | TOKENS np.add.at(dwte, tokens, dout * (tokens > 0)[..., None])
-            without the rows of the last token, V - 1
-                | TOKENS np.add.at(dwte, tokens, dout * (tokens < V - 1)[..., None])
             without the rows of the largest token that occurs
                 | TOKENS np.add.at(dwte, tokens, dout * (tokens < tokens.max())[..., None])
         """,

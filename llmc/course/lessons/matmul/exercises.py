@@ -25,11 +25,6 @@ def backward(dout, x, w):
     return tuple(array.astype(x.dtype) for array in made)
 
 
-def added(dx, dw, db, *inputs):
-    """What to write into dx, and to add to dw and db; None where there is no such buffer."""
-    return tuple(None if buffer is None else made for buffer, made in zip((dx, dw, db), backward(*inputs)))
-
-
 def any_rows(c):
     """x (…, C_in), w (C_out, C_in), b (C_out,), and the same without b."""
     # three sizes, twice; square weights; as many tokens as channels; no axis in front, three of them, a single row
@@ -97,12 +92,9 @@ def compare_costs(c, sizes, *numbers):
 FORWARD = r"""
     = x · wᵀ: b is missing | out + b => out
     = x · w + b where w is square: w is not transposed | w.T => (w if len(w) == w.shape[1] else w.T)
-    with the mean of the products in place of their sum | x @ w.T => x @ w.T / w.shape[1]
     [A trap: reshape] with w.reshape(C_in, C_out) in place of wᵀ | w.T => w.reshape(w.shape[::-1])
     [A trap: reshape] with x.reshape(C_in, -1) in place of xᵀ
         | x @ w.T => (w @ x.reshape(w.shape[1], -1)).T.reshape(*x.shape[:-1], len(w))
-    [A trap: reshape] with w · xᵀ reshaped to the shape of out: it should be transposed
-        | x @ w.T => (w @ x.reshape(-1, w.shape[1]).T).reshape(*x.shape[:-1], len(w))
     [A trap: reshape] = w · xᵀ reshaped to the shape of out, without b: it should be transposed
         | return (w @ x.reshape(-1, w.shape[1]).T).reshape(*x.shape[:-1], len(w))
 """
@@ -113,38 +105,23 @@ GRADIENTS = r"""
     [3.3 · The weight] = the product of two sums: it is the sum of each row's product
         | d.T @ rows => np.outer(d.sum(axis=0), rows.sum(axis=0))
     [3.3 · The weight] with the last row alone: all rows use w | d.T @ rows => np.outer(d[-1], rows[-1])
-    with the last sequence alone: all B·T rows count
-        | d.T @ rows => dout[-1].reshape(-1, C_out).T @ x[-1].reshape(-1, C_in)
-        ;; d.sum(axis=0) => dout[-1].reshape(-1, C_out).sum(axis=0)
-    with means over the rows in place of sums | d.T @ rows => d.T @ rows / len(d) ;; d.sum(axis=0) => d.mean(axis=0)
     [3.2 · The bias] = the sum of all of dout, in every entry | d.sum(axis=0) => np.full(C_out, d.sum())
-    [3.2 · The bias] = dw summed over C_in: b is added without x | d.sum(axis=0) => (d.T @ rows).sum(axis=1)
     [3.2 · The bias] with the sums of dout's rows, where they are as many as its columns
         | d.sum(axis=0) => d.sum(axis=1 if len(d) == C_out else 0)
-    [3.2 · The bias] = the sums of the first C_out rows of dout, not of its columns
-        | d.sum(axis=0) => d[:C_out].sum(axis=1)
 """
 COST = r"""
     = B·T·C_in·C_out: a multiply and an add are two operations | forward_flops = 2 * => forward_flops =
-    = the operations of one token: B·T is missing | forward_flops = 2 * B * T => forward_flops = 2
     = the operations of forward and backward together | forward_flops = 2 => forward_flops = 6
-    with 2·C_in - 1 in place of 2·C_in: count as many additions as multiplications
-        | forward_flops = … => forward_flops = (2 * C_in - 1) * B * T * C_out
     = the operations of one product: backward has two | backward_flops = 2 * => backward_flops =
-    with one addition too few in each sum: count as many as multiplications
-        | backward_flops = … => backward_flops = 2 * forward_flops - (B * T + C_out) * C_in
     with sums over the batch alone in dw: they go over all B·T rows
         | backward_flops = … => backward_flops = forward_flops + 2 * B * C_in * C_out
     with 4 in place of itemsize | itemsize * ( => 4 * (
     with out both read and written: it is written only | + B * T * C_out) => + 2 * B * T * C_out)
     with w read again for every token: once is enough | + C_out * C_in => + B * T * C_out * C_in
     with w read again for every sequence: once is enough | + C_out * C_in => + B * C_out * C_in
-    with all operations, not those of the forward pass alone | , forward_flops / => , 3 * forward_flops /
-    = operations per number, not per byte | / forward_bytes => / forward_bytes * itemsize
 """
 FAST = r"""
     = x · wᵀ: b is missing | out[...] = b => out[...] = 0
-    = b alone: the products are missing | out += … => pass
     with x and w rounded to float16 | (w.T) => (w.T).astype(np.float16).astype(np.float32)
         ;; x[:, => x.astype(np.float16).astype(np.float32)[:,
 """
@@ -158,9 +135,7 @@ Exercise(
     "matmul_forward", "03", forward, "out", cases=any_rows, rules=(adds_b_once,), mistakes=FORWARD, look="2 · Forward"
 )
 Exercise("matmul_backward", "03", backward, "dx dw db", cases=gradient_rows, mistakes=GRADIENTS, look=OF_GRADIENTS)
-Exercise(
-    "matmul_backward_accumulate", "03", added, writes="dx", adds="dw db", cases=buffers, mistakes=GRADIENTS, look=WHY
-)
+Exercise("matmul_backward_accumulate", "03", writes="dx", adds="dw db", cases=buffers, mistakes=GRADIENTS, look=WHY)
 Exercise("matmul_cost", "03", returns=COSTS, cases=lambda c: LAYERS, mistakes=COST, look=OF_COSTS)
 Exercise(
     "fast_matmul_forward",

@@ -57,19 +57,13 @@ def draw_map(here):
         ax.text(-2.7, -row + 0.05, part, weight="bold", va="bottom" if about else "center")
         ax.text(-2.7, -row, about, size=9, color=GREY, va="top")
         for column, lesson in enumerate(names.split()):
-            _draw_lesson(ax, column + 0.5, -row, lesson, lesson in here)
+            words = lesson.replace("crossentropy", "cross-_entropy").replace("_cpu", " cpu").replace("_and_", ",_")
+            look = dict(filled=True) if lesson in here else dict(color=GREY, dashed=True)
+            box(ax, column + 0.5, -row, lesson[:2], words[3:].replace("_", "\n"), width=0.92, height=0.84, **look)
     rows = [f"{part}: {', '.join(name[:2] for name in names.split())}" for part, (_, names) in PARTS.items()]
     absent = ", ".join(lesson[:2] for lesson in lessons if lesson not in here)
     about = f"Boxes with the numbers of the lessons, a row for each part. {'. '.join(rows)}. Not here: {absent}."
     describe(figure, about)
-
-
-def _draw_lesson(ax, x, y, lesson, ready):
-    """A box with the lesson's number and its words below each other."""
-    lesson = lesson.replace("crossentropy", "cross-_entropy").replace("_cpu", " cpu").replace("_and_", ",_")
-    number, *words = lesson.split("_")
-    look = dict(filled=True) if ready else dict(color=GREY, dashed=True)
-    box(ax, x, y, number, "\n".join(words), width=0.92, height=0.84, **look)
 
 
 def draw_page(values, words, title):

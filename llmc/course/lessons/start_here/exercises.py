@@ -7,8 +7,6 @@ from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.model import GPT2
 
-FORMULA = "the formula in the task, which has the logarithm of a sum, and no probability"
-
 
 def sentences(c):
     """tokens (B, T), wte (V, C), wpe (maxT, C): T < maxT; then float32, and a sentence as long as wpe allows."""
@@ -69,38 +67,28 @@ def weights_and_slopes(c):
 
 
 def finite(tried):
-    """What is wrong if the loss is NaN or infinite, or if a number stands in place of a probability of 0."""
-    loss, kind = tried.got["loss"], tried.check.news or "moderate logits"
-    if isinstance(loss, float) and not np.isfinite(loss):
-        return WrongAnswer(f"loss is {loss} for {kind}", look=FORMULA)
-    if isinstance(loss, float) and tried.expected["loss"] == 2000 and 0 < loss < 746:
-        least = f"{np.exp(-loss):.3g} stands in place of a probability that is rounded to 0"
-        return WrongAnswer(f"loss is {loss:.6g}, and not 2000, for {kind}: {least}", look=FORMULA)
-    return None
+    """A sentence if the loss is NaN or infinite, or if a number stands in place of a probability of 0."""
+    loss, right = tried.got["loss"], tried.expected["loss"]
+    if not isinstance(loss, float) or np.isfinite(loss) and not (right == 2000 and 0 < loss < 746):
+        return None
+    lost = "e to the power of a logit overflows, or is rounded to 0"
+    told = f"loss is {loss:.6g} for {tried.check.news or 'moderate logits'}, expected {right:.6g}: {lost}"
+    return WrongAnswer(told, look="the formula in the task, which has the logarithm of a sum, and no probability")
 
 
 def rate_of(c, w) -> float:
     """The learning rate of the last call, which wrote w (n,); WrongAnswer unless w moved by -rate · dw."""
-    *earlier, (before, dw, step) = (call.arguments for call in c.calls)  # (n,), (n,), a number
+    before, dw, step = c.calls[-1].arguments  # (n,), (n,), a number
     move, size = w - before, np.abs(w - before).max()  # (n,), a number
     if size <= 1e-9 * np.abs(before).max():  # a learning rate may be rounded to nearly 0
         return 0.0
     if not np.isfinite(size):
         raise WrongAnswer(f"w holds NaN or infinite values after step {step}")
-    terms = {"dw": dw, "w": before, "sign(dw)": np.sign(dw), "dw²": dw * dw, "w · dw": before * dw, "1 / dw": 1 / dw}
-    terms |= {"1": np.ones_like(dw), "dw in reverse": dw[::-1], "the next weight's dw": np.append(dw[1:], 0)}
-    terms |= {f"the dw of an earlier call, of step {k}": old for _, old, k in earlier if len(old) == len(dw)}
-    for names in [*([name] for name in terms), *(["dw", name] for name in terms)]:
-        columns = np.stack([terms[name] for name in names], axis=1)  # (n, 1) or (n, 2)
-        shares = np.linalg.lstsq(columns, move)[0]  # (1,) or (2,)
-        if np.abs(columns @ shares - move).max() <= 3e-5 * size:
-            if names == ["dw"] and shares[0] < 0:
-                return -shares[0]
-            by = " and by ".join(f"{share:.3g} · {each}" for share, each in zip(shares, names))
-            raise WrongAnswer(f"step {step} moved w by {by}: it should go downhill, by -(learning rate) · dw alone")
-    rates = 0 - move / dw  # (n,)
+    rate, rates = -(move @ dw) / (dw @ dw), 0 - move / dw  # a number, (n,)
+    if rate > 0 and np.abs(move + rate * dw).max() <= 3e-5 * size:
+        return rate
     ends = " and ".join(f"w[{k}] by {rates[k]:.3g} · -dw[{k}]" for k in (rates.argmin(), rates.argmax()))
-    raise WrongAnswer(f"step {step} moved {ends}: each weight should move by the same number times its own -dw")
+    raise WrongAnswer(f"step {step} moved {ends}: each weight should move by a learning rate above 0 times its -dw")
 
 
 def train_page(descend, steps=20) -> list:
@@ -140,7 +128,6 @@ def judge_run(c, rates, losses):
 
 LOOKED_UP = r"""
     = wte[tokens]: the positions are missing | + wpe[:T] =>
-    with row 0 of wpe at every position | wpe[:T] => wpe[0]
     with row T - 1 of wpe at every position | wpe[:T] => wpe[T - 1]
     with positions counted from 1: the first is 0 | wpe[:T] => wpe[1 : T + 1]
     with the last T rows of wpe: positions count from the beginning | wpe[:T] => wpe[-T:]
@@ -153,25 +140,18 @@ SHARES = r"""
     [Make it break] without the mask | np.where(future, -np.inf, scores) => scores
     with the mask after the softmax: the rows no longer add up to 1
         | x = … => x = scores ;; (e / e.sum(axis=-1, keepdims=True)) => np.tril(e / e.sum(-1)[:, None])
-    with 0 in place of hidden scores: e to the power of 0 is 1, not 0 | -np.inf => 0.0
     with scores of 0 hidden, too: 0 is a score like any other | np.where(future => np.where(future | (scores == 0)
-    with the diagonal hidden, too: nothing is left for row 0, which is NaN | k=1 => k=0
-    without each token's own score, but in row 0 | k=1) => k=0); future[0, 0] = False
     with a softmax over columns, axis 0 | x.max(axis=-1 => x.max(axis=0 ;; e.sum(axis=-1 => e.sum(axis=0
     with a softmax of the whole array: rows must add up to 1 | x.max(axis=-1… => x.max()) ;; e.sum(axis=-1… => e.sum())
     = e to the power of the scores, divided by the sum of row j in column j
         | x - x.max(axis=-1… => x) ;; e.sum(axis=-1, keepdims=True) => e.sum(axis=-1)
-    with the largest score and the sum of row j used in column j
-        | x.max(axis=-1… => x.max(axis=-1)) ;; e.sum(axis=-1, keepdims=True) => e.sum(axis=-1)
     = e to the power of the scores, not divided by the sum of the row | x - x.max(axis=-1… => x) ;; e / e… => e)
     with the number of visible tokens in place of the sum | e.sum(axis=-1… => np.arange(1, len(e) + 1)[:, None])
     = the scores divided by their sum: exp is missing | e = … => e = np.tril(scores)
-    = equal shares for all visible tokens: the scores must decide | e = … => e = 1.0 - future
     with the largest score of each column subtracted | x.max(axis=-1… => scores.max(axis=0))
     with the largest score so far subtracted from each | x.max(axis=-1… => np.maximum.accumulate(scores, axis=1))
     with the first score of each row subtracted, not the largest | x.max(axis=-1… => scores[:, :1])
     with scores beyond 80 cut off | e = … => e = np.exp(np.clip(scores, -80, 80)) * ~future
-    with scores above 700 cut off | e = … => e = np.exp(np.minimum(scores, 700)) * ~future
     with the larger of 0 and the largest score subtracted | x.max(axis=-1… => np.maximum(x.max(-1)[:, None], 0))
 """
 LOSSES = r"""
@@ -179,18 +159,13 @@ LOSSES = r"""
     = the median of the losses, not their mean | return (total + m - z).mean() => return np.median(total + m - z)
     in bits (log2), not with the natural logarithm | .mean() => .mean() / np.log(2)
     with log2 of the sum of e to the logits | total + m => (total + m) / np.log(2)
-    = minus the mean logit of the targets: the softmax is missing | total + m - z => -z
-    = the mean probability of the targets: the logarithm is missing | (total + m - z) => np.exp(z - total - m)
     = -log of the mean probability, not a mean of logarithms | return … => return -np.log(np.exp(z - total - m).mean())
-    = the loss of the likeliest word, not of the target | m - z => m - m
     = the loss of every target of the batch at every position
         | z = … => z = logits[..., targets] ;; (total + m - z) => ((total + m)[..., None, None] - z)
     with a softmax over T in place of V | m = … => m = np.log(np.exp(logits).sum(1, keepdims=True)) + 0 * logits
         ;; total = … => total = np.take_along_axis(m, targets[..., None], -1)[..., 0] ;; total + m => total
     with targets shifted once more: they already are the next tokens | total + m - z => (total + m)[:, :-1] - z
         ;; z = … => z = np.take_along_axis(logits[:, :-1], targets[:, 1:, None], axis=-1)[..., 0]
-    of the targets that are not 0: word 0 is a word like any other
-        | (total + m - z).mean() => (total + m - z)[targets != 0].sum() / max((targets != 0).sum(), 1)
     with 1e-9 added to each probability | (total + m - z) => -np.log(np.exp(z - total - m) + 1e-9)
 """
 
