@@ -155,4 +155,4 @@ def alike(one, other, share=None) -> bool:
     ):
         return False
     near = (share or 100 * NEAR.get(dtype, NEAR["float64"])) * np.abs(other[finite]).max(initial=0.0)
-    return bool((np.abs(one - other)[finite] <= near).all())
+    return bool((np.abs(one[finite] - other[finite]) <= near).all())

@@ -81,7 +81,8 @@ class Difference:
         lines.append(f"    {'index':<14}{'expected':>{wide}}{'got':>{wide}}")
         for at in places:
             lines.append(f"    {str(list(at)):<14}{expected[at]:>{wide}.{digits}g}{got[at]:>{wide}.{digits}g}")
-        error = np.abs(got - expected)[wrong]
+        with np.errstate(invalid="ignore"):  # inf - inf
+            error = np.abs(got - expected)[wrong]
         if (error < 3 * self.allowed[wrong]).all():  # by so little that one asks how much is allowed
             lines.append(f"The largest error is {error.max():.3g}; {self.allowed[wrong].max():.3g} is allowed.")
         return lines

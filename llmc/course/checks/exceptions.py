@@ -8,8 +8,6 @@ import re
 import sys
 from traceback import walk_tb
 
-import numpy as np
-
 from llmc.course.checks.guards.isolation import is_foreign
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, arrays_in
 from llmc.course.checks.messages.numba_errors import by_compiler, why_not_compiled
@@ -26,7 +24,7 @@ WHOLE_ARRAYS = {  # what wants one number or one truth, and what goes number by 
     r"(?<!\.)\bmin\(": "`min` compares whole things: `np.minimum(a, b)` goes number by number.",
     r"\bmath\.": "the functions of `math` take one number: those of `np` go number by number.",
 }
-STAY = "An input was written to. Inputs must stay as they are: compute into a new array."
+LOCKED = "Inputs must stay as they are, and a view has no memory of its own: `.copy()` makes an array to write to."
 
 
 def diagnosis_of(check, cell, error, traceback) -> Diagnosis:
@@ -67,16 +65,16 @@ def _in_learners_line(error, frame, line) -> Diagnosis:
         for name in dict.fromkeys(NAME.findall(code))
         if name in frame.f_code.co_names and is_learners_name(name)
     ]
-    more += [*getattr(error, "__notes__", ()), *_usual_cause(error, code, frame)]
+    more += [*getattr(error, "__notes__", ()), *_usual_cause(error, code)]
     return Diagnosis(Kind.EXCEPTION, f"your code stopped with {_text(error)}", more=more)
 
 
-def _usual_cause(error, code, frame) -> list[str]:
+def _usual_cause(error, code) -> list[str]:
     said = str(error)
     if "truth value of an array" in said or any(each in said for each in ONE_NUMBER):
         return _one_number(code)
     if "read-only" in said:
-        return [_read_only(code, frame)]
+        return [LOCKED]
     if "core dimension" in said:  # of NumPy, for matmul
         return ["In a @ b, the last axis of a must be as long as the second-to-last of b."]
     if isinstance(error, UnboundLocalError):
@@ -94,24 +92,7 @@ def _usual_cause(error, code, frame) -> list[str]:
 def _one_number(code) -> list[str]:
     """A sentence if one thing in the line wants one number and may have got an array; [] where it may be several."""
     found = [advice for pattern, advice in WHOLE_ARRAYS.items() if re.search(pattern, code)]
-    chained = re.search(r"([\w.\[\]]+)\s*(<=?|>=?)\s*([\w.\[\]]+)\s*(<=?|>=?)\s*([\w.\[\]]+)", code)  # a < x < b
-    if chained:
-        each = "({0} {1} {2}) & ({2} {3} {4})".format(*chained.groups())
-        return [f"`{chained[0]}` joins two comparisons by `and`, which wants one truth: `{each}`."]
     return found if len(found) == 1 else []
-
-
-def _read_only(code, frame) -> str:
-    """An input, a view of one, or another array that cannot be written to."""
-    target = re.match(r"([A-Za-z_]\w*)\s*(?:\[.*\]\s*)?(?:[-+*/@%]|//|\*\*)?=(?!=)", code)
-    names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    array = frame.f_locals.get(target[1]) if target else None
-    if not isinstance(array, np.ndarray) or target[1] in names:
-        return STAY
-    given = {name: frame.f_locals.get(name) for name in names}
-    of = [name for name, a in given.items() if isinstance(a, np.ndarray) and np.may_share_memory(array, a)]
-    stay = f"{STAY} `{target[1]}` is no array of its own, but the memory of `{of[0]}`" if of else ""
-    return f"{stay or f'`{target[1]}` is a view that cannot be written to'}: `.copy()` makes a new array."
 
 
 def _in_check_cell(check, error, frame, line) -> Diagnosis:

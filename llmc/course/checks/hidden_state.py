@@ -33,7 +33,7 @@ def right_when_new(call, label, right) -> str:
         return ""
     with suppress(Exception):
         if alike(call.run(_fresh(program))[label], right):
-            return f"its first call would be right: it keeps something from one call to the next{_where(program)}"
+            return "its first call would be right: it keeps something from one call to the next"
     return ""
 
 
@@ -81,19 +81,14 @@ def _may_keep(program) -> bool:
     writes = any(isinstance(node, ast.Global) for node in nodes)
     writes = writes or any(getattr(owner, "id", "") == program.name for owner in attributes)
     kept = [node for node in nodes if isinstance(node, ast.Name) and type(program.names.get(node.id)) in KEEPS]
-    return writes or bool(kept or _changeable_defaults(program))
+    return writes or bool(kept) or _changeable_defaults(program)
 
 
-def _changeable_defaults(program) -> list[str]:
-    """The arguments whose default is made once, and can be changed."""
-    named = []
-    for arguments in (function.args for function in program.own if isinstance(function, ast.FunctionDef)):
-        pairs = [
-            *zip(arguments.args[::-1], arguments.defaults[::-1]),
-            *zip(arguments.kwonlyargs, arguments.kw_defaults),
-        ]
-        named += [each.arg for each, value in pairs if isinstance(value, ast.Dict | ast.List | ast.Set | ast.Call)]
-    return named
+def _changeable_defaults(program) -> bool:
+    """Has it an argument whose default is made once, and can be changed?"""
+    arguments = [function.args for function in program.own if isinstance(function, ast.FunctionDef)]
+    values = [value for each in arguments for value in (*each.defaults, *each.kw_defaults)]
+    return any(isinstance(value, ast.Dict | ast.List | ast.Set | ast.Call) for value in values)
 
 
 def _fresh(program):
@@ -105,13 +100,6 @@ def _fresh(program):
         return program.function()
     finally:
         program.names = was
-
-
-def _where(program) -> str:
-    """ ", in its default argument `memory`": where that is the only place; else ""."""
-    named = _changeable_defaults(program) if program else []
-    once = "which Python makes once, not in every call"
-    return f", in its default argument `{named[0]}`, {once}" if len(named) == 1 else ""
 
 
 def _other_numbers(array):

@@ -43,7 +43,7 @@ import numpy as np
 from llmc.course.checks.check import check, say
 from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.exercises.stubs import STUB_IN_C
-from llmc.course.kernel_checks import demands, report_text, runs
+from llmc.course.kernel_checks import reports, runs
 from llmc.course.kernel_checks.device_variables import Kept
 from llmc.course.kernel_checks.launches import Launch, difference
 from llmc.course.kernel_checks.search import KernelSearch
@@ -52,8 +52,6 @@ from llmc.course.learner.refusal import Refusal
 from llmc.course.mutation.program import source_of
 from llmc.cuda.emulator.compiling.source import parameter_names
 
-SIZES = (1, 31, 127, 129, 1000)  # around a warp, around a block
-BLOCKS = (256, 128, 96, 32)  # threads; the largest first, because most kernels that assume one are right there
 NOT_DONE = f"not done yet: {{}}. Replace `{STUB_IN_C}` with your code, run that cell, then this one."
 
 
@@ -150,7 +148,7 @@ class kernel_check(check):
         self._report = again(given, look=self.exercise.look_for("compile", exactly=True))
         if self.report.problems:
             repair = self.search(None, None).repair() if self.explains else None
-            raise WrongAnswer(report_text.diagnosis_of(self.report, self.exercise, repair))
+            raise WrongAnswer(reports.diagnosis_of(self.report, self.exercise, repair))
         if first:
             self._kept.after(given, again)
         self._inspect_inputs(names, args, given)
@@ -174,11 +172,11 @@ class kernel_check(check):
         return KernelSearch(self, at, array, right, code, kernel, launch, copy.deepcopy(args), tuple(lines))
 
     def demand(self, **limits):
-        """WrongAnswer "right, but …" unless the last launch kept these limits (keys of demands.DEMANDS)."""
+        """WrongAnswer "right, but …" unless the last launch kept these limits (keys of reports.DEMANDS)."""
         if error := self._at_the_end():
             raise error
         for what, limit in limits.items():
-            error = demands.wasteful(self.report, what, limit, self.exercise.look_for(what), self._report_of_ours)
+            error = reports.wasteful(self.report, what, limit, self.exercise.look_for(what), self._report_of_ours)
             if error:
                 raise error
 

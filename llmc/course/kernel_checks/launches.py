@@ -1,7 +1,6 @@
 """What the launches of a check have in common that were right, and the one that went wrong has not: one sentence."""
 
 import math
-import re
 from dataclasses import dataclass
 
 from llmc.course.checks.messages.diagnosis import listed
@@ -33,17 +32,14 @@ def difference(launches) -> str:
         return "A launch of the same sizes was right before."
     if not alike:
         return ""
-    text = mask(last.code)
     grids, blocks = {math.prod(each.grid): 0 for each in alike}, {math.prod(each.block): 0 for each in alike}
-    if [*grids] == [1] != [math.prod(last.grid)] and "blockIdx" not in text:
+    if [*grids] == [1] != [math.prod(last.grid)] and "blockIdx" not in mask(last.code):
         return f"Right with 1 block, wrong with {math.prod(last.grid)}: blockIdx does not occur in the kernel."
     by_block = [each for each in alike if each.block == last.block]
     if by_block:
         grids = listed({math.prod(each.grid): 0 for each in by_block})
         return f"Right with {grids} blocks, wrong with {math.prod(last.grid)}."
-    number = next((n for n in blocks if n > 32 and "__shfl" not in text and re.search(rf"\b{n}\b", text)), None)
-    assumed = f" There is a {number} in the kernel: blockDim says how many threads a block has." if number else ""
-    return f"Right with blocks of {listed(blocks)} threads, wrong with {math.prod(last.block)}.{assumed}"
+    return f"Right with blocks of {listed(blocks)} threads, wrong with {math.prod(last.block)}."
 
 
 def _short(size) -> str:

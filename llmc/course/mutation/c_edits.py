@@ -46,8 +46,7 @@ def edits(code) -> list[Edit]:
             edit = Edit(rank, line, *apart(old, new), ((piece, whole),), said=said)
             found.setdefault((piece, whole), edit)
             found[piece, whole] = min(found[piece, whole], edit, key=lambda each: each.rank)
-    single = sorted(found.values(), key=lambda each: each.rank)
-    return sorted([*single, *_everywhere(single)], key=lambda each: each.rank)[:MOST]
+    return sorted(found.values(), key=lambda each: each.rank)[:MOST]
 
 
 def between(code, pairs) -> Edit | None:
@@ -181,19 +180,6 @@ def _of_statement(each, piece):
     for rank, barrier in zip((0.8, 1.2), BARRIERS):
         yield rank, 0, len(text), f"{barrier}; {text}"
         yield rank, 0, len(text), f"{text}; {barrier}"
-
-
-def _everywhere(single):
-    """One replacement made in all pieces where it fits."""
-    same = defaultdict(list)
-    for edit in single:
-        if edit.old and edit.new and edit.rank <= 2:
-            same[edit.old, edit.new].append(edit)
-    for (old, new), several in same.items():
-        changes = {edit.changes[0][0]: edit.changes[0] for edit in several}
-        if len(changes) > 1:
-            at = several[0]
-            yield Edit(at.rank + 0.5, at.line, old, new, tuple(changes.values()), where=", everywhere")
 
 
 def _names(text) -> list[tuple]:

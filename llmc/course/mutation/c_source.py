@@ -174,16 +174,11 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text) -> list[Token]:
-    """In order."""
-    return [Token(found[0], found.lastgroup, *found.span()) for found in TOKEN.finditer(text)]
-
-
 class Tokens:
-    """The tokens of a text, with operands."""
+    """The tokens of a text, in order, with operands."""
 
     def __init__(self, text):
-        self.text, self.all = text, tokens(text)
+        self.text, self.all = text, [Token(one[0], one.lastgroup, *one.span()) for one in TOKEN.finditer(text)]
 
     def is_binary(self, k) -> bool:
         """Is the k-th token an operator with an operand on either side?"""

@@ -10,7 +10,7 @@ class Edit:
     """rank: 0 for the likeliest. line: where, in the source's own file. old, new: source; "" new: left out.
 
     changes: for `edited`, or for `Schemata`. constant: a number that it brings in. drops: what it leaves out is an
-    operand of this kind. where: words behind all others, ", everywhere". said: words in place of all others.
+    operand of this kind. said: words in place of all others.
     """
 
     rank: float
@@ -20,7 +20,6 @@ class Edit:
     changes: tuple
     constant: float | None = None
     drops: type | None = None
-    where: str = ""
     said: str = ""
 
     @property
@@ -28,7 +27,7 @@ class Edit:
         """ "without `eps`", "with `a + b` in place of `a - b`"."""
         if self.said:
             return self.said
-        return (f"with `{self.new}` in place of `{self.old}`" if self.new else f"without `{self.old}`") + self.where
+        return f"with `{self.new}` in place of `{self.old}`" if self.new else f"without `{self.old}`"
 
 
 def short(text, most=SHOWN) -> str:

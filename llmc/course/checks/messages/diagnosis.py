@@ -62,11 +62,6 @@ class Diagnosis:
     picture: Picture | None = None
     folded: list[str] = field(default_factory=list)
 
-    @property
-    def specific(self) -> bool:
-        """Does it say more than where the answer is wrong?"""
-        return self.kind is not Kind.PLACE
-
 
 class WrongAnswer(AssertionError):
     """A check found a mistake. It holds the Diagnosis; a plain sentence becomes one.

@@ -43,7 +43,8 @@ def picture(name, got, expected, wrong) -> Picture | None:
     count = int(wrong.sum())
     if count == wrong.size or count <= 1 or wrong.size <= SMALL:
         return None
-    error = np.where(wrong, np.minimum(np.abs(got - expected), np.finfo(np.float64).max), 0.0)
+    with np.errstate(invalid="ignore"):  # inf - inf
+        error = np.where(wrong, np.minimum(np.abs(got - expected), np.finfo(np.float64).max), 0.0)
     error /= error.max()
     error[wrong] = np.maximum(error[wrong], 1e-3)  # still wrong
     error, dropped = _without_repetition(error)

@@ -11,7 +11,6 @@ PARALLEL = (
     "Plain Python has nothing against it, but the turns of a prange run at the same time, in any order: leave its "
     "index as it is, and use other names for what changes from turn to turn."
 )
-PYTHON_ONLY = "Plain Python may have nothing against it: Numba knows only a part of the language."
 ADVICE = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."
 
 
@@ -45,6 +44,4 @@ def why_not_compiled(error) -> tuple[str, list[str]]:
         return f"Numba cannot compile your code, and says only {type(error).__name__}: {error}", at
     lines = [line.strip() for line in said.splitlines() if line.strip() and "nopython mode pipeline" not in line]
     parallel = "parallel loop" in said or "prange" in said
-    unsupported = type(error).__name__.startswith("Unsupported")
-    advice = PARALLEL if parallel else PYTHON_ONLY if unsupported else ADVICE
-    return "Numba cannot compile your code: " + " ".join(lines[:2]), [*at, advice]
+    return "Numba cannot compile your code: " + " ".join(lines[:2]), [*at, PARALLEL if parallel else ADVICE]

@@ -17,6 +17,7 @@ from llmc.course.own_names import learners_names
 
 MANY = 100_000  # objects that are looked at
 SIMPLE = (str, bytes, int, float, type(None), ModuleType, BuiltinFunctionType, np.generic)
+CONTAINERS = (dict, list, tuple, set, frozenset, functools.partial, MethodType)
 DEFAULT, ATTRIBUTE, CLOSURE = "a default argument", "an attribute of the function", "a variable around the function"
 
 
@@ -79,10 +80,8 @@ def _parts(value):
         yield ATTRIBUTE, value.__dict__
     elif isinstance(value, threading.local):
         yield "", vars(value)
-    elif isinstance(value, (dict, list, tuple, set, frozenset, functools.partial, MethodType)):
+    elif isinstance(value, CONTAINERS) or type(value).__name__ in ("cell", "_lru_cache_wrapper"):
         yield from (("", part) for part in gc.get_referents(value) if not isinstance(part, type))
-    elif type(value).__name__ in ("cell", "_lru_cache_wrapper"):
-        yield from (("", part) for part in gc.get_referents(value))
     elif _is_learners(value) or _is_learners(type(value)):  # a class, or one of its objects
         yield from (("", part) for part in [*getattr(value, "__dict__", {}).values(), type(value)])
 

@@ -1,13 +1,55 @@
-"""What `c.demand` can require of a right kernel: how little it moves, how evenly its threads share the work."""
+"""From the emulator's report of a launch to a Diagnosis: of the gravest problem, or of what a right kernel costs.
+
+`c.demand` says how little a kernel should move, and how evenly its threads should share the work.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, stopped
+from llmc.cuda.emulator.findings.kinds import BY_NAME, GRAVITY
 from llmc.cuda.emulator.reporting import float4, sharing
 
 DRAW = "To see which thread touches what:  c.report.plot()"
 ALONE = "Each thread should take its own share, and none should idle."
+
+
+def diagnosis_of(report, exercise, repair=None) -> Diagnosis:
+    """repair: an Edit of the kernel with which the whole check passes; it takes the place of general advice."""
+    first, *others = sorted(report.problems, key=lambda problem: GRAVITY[problem.kind])  # often the others' cause
+    kind = BY_NAME[first.kind]
+    called = f", called from line {first.calls[0]}" if first.calls else ""
+    sentence = f"{_head(first)}{called}. {_capital(kind.sentence(first.found))}"
+    who, to_do = kind.doer(first.found), kind.advice if isinstance(kind.advice, str) else kind.advice(first.found)
+    if repair:
+        to_do = f"Your kernel passes this whole check {repair.words}, in line {repair.line}."
+    more = [stopped(line) for line in (who, to_do) if line]
+    names = [name for name in dict.fromkeys(map(_head, others)) if name != _head(first)]
+    if names:
+        more.append(f"The report also has: {'; '.join(names[:3])}{'; …' * (len(names) > 3)}.")
+    more += [DRAW] if kind.drawn else []
+    return Diagnosis(Kind.EMULATOR, sentence, more=more, look=_look_for(first, exercise))
+
+
+def _head(problem) -> str:
+    """ "race in shared memory, lines 9 and 12"."""
+    title = BY_NAME[problem.kind].title.format(space=problem.found.problem.space)
+    lines = sorted({problem.line, problem.line2} - {0})
+    return title + (f", line{'s' * (len(lines) > 1)} {' and '.join(map(str, lines))}" if lines else "")
+
+
+def _look_for(problem, exercise) -> str:
+    """Where the exercise says to look for this kind of problem: in this array, in this space, or anywhere."""
+    places = exercise.look if isinstance(exercise.look, dict) else {}
+    array, space = problem.where.partition("[")[0], problem.found.problem.space
+    for key in (f"{problem.kind} {array}", f"{problem.kind} in {space} memory", problem.kind):
+        if key in places:
+            return exercise.place(places[key])
+    return ""
+
+
+def _capital(text) -> str:
+    return text[:1].upper() + text[1:]
 
 
 class Demand(NamedTuple):
@@ -47,7 +89,13 @@ def wasteful(report, what, limit, look, ours=lambda: None) -> WrongAnswer | None
     goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
     sentence = f"right, but {demand.sentence.format(value)}; the goal is {goal}"
     more = [demand.advice or _costliest_line(report, what, ours())]
-    return WrongAnswer(sentence, Kind.DEMAND, more=[each for each in more if each], look=look, table=_table(report))
+    return WrongAnswer(
+        sentence,
+        Kind.DEMAND,
+        more=[each for each in more if each],
+        look=look,
+        table=[*report.table().splitlines(), DRAW],
+    )
 
 
 COSTS = {  # of a use of an array by a line, and the word for it
@@ -69,7 +117,3 @@ def _costliest_line(report, what, ours) -> str:
     less = f"; our solution has {used(ours):,}" if ours and used(ours) < used(report) else ""
     does = "writes" if worst.write else "reads"
     return f"Most of it is for {worst.name}, which line {worst.line} {does}: {used(report):,} {word}{less}."
-
-
-def _table(report) -> list[str]:
-    return [*report.table().splitlines(), DRAW]
