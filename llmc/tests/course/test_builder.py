@@ -74,42 +74,19 @@ def test_exercises_are_up_to_date():
     assert not builder.build(ROOT, check=True), "run `make exercises`"
 
 
-def test_solution_becomes_a_stub():
-    stub = builder.stub_source(SOURCE, "here")
-    assert stub.splitlines()[2:] == ["    # YOUR CODE HERE (about 2 lines)", "    raise NotImplementedError"]
-
-
-def test_solution_in_c_becomes_a_stub_in_c():
-    stub = builder.stub_source(SOURCE_IN_C, "here").split("\n")
-    assert stub[3:5] == ["    // YOUR CODE HERE (about 2 lines)", "    #error not done yet"]
-    assert stub[:3] + stub[5:] == ['k = r"""', "void k()", "{", "}", '"""']
-
-
-def test_stubs_of_both_languages_are_nobodys_work(root):
-    target = root / "01_f.ipynb"
-    for source, worked in (("raise NotImplementedError", False), ("#error not done yet", False), ("x = 1", True)):
-        mark = {"exercise": "f", "role": "answer", "minutes": 5, "difficulty": 1}
-        cells = [cell(source, llmc=mark) | {"execution_count": None}]
-        notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-        target.write_text(json.dumps(notebook), encoding="utf-8")
-        assert builder.worked_on(notebooks.read(target)) is worked
+def test_a_solution_becomes_a_stub_in_each_language():
+    stub = builder.stub_source(SOURCE + SOURCE_IN_C, "here").split("\n")
+    assert stub[2:4] == ["    # YOUR CODE HERE (about 2 lines)", "    raise NotImplementedError"]
+    assert stub[7:9] == ["    // YOUR CODE HERE (about 2 lines)", "    #error not done yet"]
+    assert stub[:2] + stub[4:7] + stub[9:] == [*SOURCE.split("\n")[:2], 'k = r"""', "void k()", "{", "}", '"""']
 
 
 @pytest.mark.parametrize(
     "lines",
-    [
-        ["### BEGIN SOLUTION"],
-        ["### END SOLUTION"],
-        ["### BEGIN SOLUTION"] * 2,
-        ["// ### BEGIN SOLUTION"],
-        ["// ### END SOLUTION"],
-    ],
+    [["### BEGIN SOLUTION"], ["### END SOLUTION"], ["### BEGIN SOLUTION"] * 2, ["// ### BEGIN SOLUTION"]],
 )
 def test_markers_without_partner_are_named(root, lines):
-    path = root / "solutions" / "01_f.ipynb"
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    notebook["cells"][2]["source"] = "\n".join(lines)
-    path.write_text(json.dumps(notebook), encoding="utf-8")
+    store(root / "solutions" / "01_f.ipynb", *solution()[:2], cell("\n".join(lines)), *solution()[3:])
     with pytest.raises(UserError, match="01_f.ipynb, cell cell-02"):
         builder.build(root)
     assert not (root / "exercises").exists()
@@ -130,27 +107,20 @@ def test_build_is_idempotent_and_check_writes_nothing(root):
 
 def test_a_check_imports_what_its_first_line_needs(root):
     check = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells[4].source
-    assert (
-        check == 'import numpy as np\nfrom llmc.course import check\n\nwith check("f") as c, np.errstate():\n    f(1)'
-    )
+    assert check.startswith("import numpy as np\nfrom llmc.course import check\n\nwith check")
 
 
-def test_links_below_a_check(root):
-    links = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells[6]
-    lesson, solution_, after = links.source.split(" · **")
-    assert links.id == "f-links"
-    assert lesson == "**Lesson:** [1 · Why f](../notebooks/01_f.ipynb#cell-id=cell-00)"
-    assert solution_ == "Solution:** [f](../solutions/01_f.ipynb#cell-id=cell-04)"
-    assert after == "Next lesson:** [02_g](../notebooks/02_g.ipynb)"
-
-
-def test_links_lead_to_the_next_exercise(root):
+def test_links_below_a_check_lead_to_lesson_solution_and_what_comes_next(root):
     more = [json.loads(json.dumps(made).replace('"f"', '"g"')) for made in solution()[3:]]
     more[0]["source"] = "## 2 · Now g"
     store(root / "solutions" / "01_f.ipynb", *solution(), *more)
     cells = builder.exercise_from(root / "solutions" / "01_f.ipynb").cells
-    assert cells[6].source.endswith("**Next exercise:** [2 · Now g](01_f.ipynb#cell-id=cell-07)")
-    assert cells[7].source == "## 2 · Now g" and cells[7].id == "cell-07" and cells[-1].id == "g-links"
+    lesson, solution_, after = cells[6].source.split(" · **")
+    assert lesson == "**Lesson:** [1 · Why f](../notebooks/01_f.ipynb#cell-id=cell-00)"
+    assert solution_ == "Solution:** [f](../solutions/01_f.ipynb#cell-id=cell-04)"
+    assert after == "Next exercise:** [2 · Now g](01_f.ipynb#cell-id=cell-07)"
+    assert (cells[6].id, cells[7].id, cells[-1].id) == ("f-links", "cell-07", "g-links")
+    assert cells[-1].source.endswith("**Next lesson:** [02_g](../notebooks/02_g.ipynb)")
 
 
 @pytest.mark.parametrize("section", ["", "7"])
@@ -174,45 +144,23 @@ def test_a_learners_work_is_not_overwritten(root):
     assert builder.build(root, force=True) == [target]
 
 
-def test_replacing_stubs_gives_the_solution_back():
-    """Solving an exercise means replacing its stubs: all else is the solution's, or the builder's own."""
-    for path in sorted((ROOT / "solutions").glob("*.ipynb")):
-        solution = {c["id"]: c for c in notebooks.read(path).cells}
-        for made in builder.exercise_from(path).cells:
-            if made["id"].endswith("-links"):
-                continue
-            source = solution[made["id"]].source
-            if builder.BEGIN not in source:
-                assert made.source == source or made.source.endswith("\n\n" + source)
-                continue
-            head, tail = source.split(builder.BEGIN)[0], source.split(builder.END)[-1]
-            assert made.source.startswith(head)
-            assert made.source.endswith(tuple(stub + tail for stub in builder.STUBS.values()))
+@pytest.fixture(scope="module")
+def built():
+    """{name of an exercise notebook: its cells of code}."""
+    paths = sorted((ROOT / "solutions").glob("*.ipynb"))
+    return {path.name: [c for c in builder.exercise_from(path).cells if c.cell_type == "code"] for path in paths}
 
 
-def set_up_cells():
-    for path in sorted((ROOT / "solutions").glob("*.ipynb")):
-        yield path, next(c.source for c in builder.exercise_from(path).cells if c.cell_type == "code")
-
-
-def test_every_set_up_cell_brings_the_tools():
+def test_every_set_up_cell_brings_the_tools(built):
     """The first code cell imports glossary, hint and progress. Checks know by `hint` whether it has run."""
-    for path, source in set_up_cells():
+    for path, cells in built.items():
         names = {}
-        exec(source, names)
-        assert {"glossary", "hint", "progress"} <= names.keys(), f"{path.name}: import them in the first code cell"
+        exec(cells[0].source, names)
+        assert {"glossary", "hint", "progress"} <= names.keys(), f"{path}: import them in the first code cell"
 
 
-def test_after_a_restart_every_check_says_what_to_run_first():
-    for path in sorted((ROOT / "solutions").glob("*.ipynb")):
-        for made in builder.exercise_from(path).cells:
-            if made.metadata.get("llmc", {}).get("role") == "check":
-                with pytest.raises(WrongAnswer, match="run the set-up cell at the top first"):
-                    exec(made.source, {})
-
-
-def test_main_says_which_differ(root, monkeypatch, capsys):
-    monkeypatch.setattr(builder, "checkout", lambda: root)
-    assert builder.main(["build", "--check"]) == 1
-    assert "exercises/01_f.ipynb is not up to date" in capsys.readouterr().out
-    assert builder.main(["build"]) == 0 and builder.main(["build", "--check"]) == 0
+def test_after_a_restart_every_check_says_what_to_run_first(built):
+    for made in [cell for cells in built.values() for cell in cells]:
+        if made.metadata.get("llmc", {}).get("role") == "check":
+            with pytest.raises(WrongAnswer, match="run the set-up cell at the top first"):
+                exec(made.source, {})

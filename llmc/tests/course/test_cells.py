@@ -53,9 +53,6 @@ def test_a_solution_that_is_not_done_fails(notebook):
     assert cells.main([notebook("print('not done yet')")]) == 0
 
 
-# ------------------------------------------------------------------------------------------------ make gpu-test
-
-
 def test_without_a_gpu_it_says_so_in_one_sentence():
     if not cuda.reason():
         pytest.skip("there is a GPU")

@@ -2,8 +2,6 @@
 
 import doctest
 import json
-import subprocess
-import sys
 from base64 import b64decode
 from io import BytesIO
 from pathlib import Path
@@ -13,7 +11,6 @@ import pytest
 
 pytest.importorskip("matplotlib")
 import matplotlib.pyplot as plt
-from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 from PIL import Image
 
@@ -88,19 +85,10 @@ def test_helpers_draw_no_small_letters_and_say_what_they_draw(draw):
     assert len(about["alt"]) > 60
 
 
-# ----- style ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("module", [axes, grid, style])
 def test_examples_in_docstrings(module):
     tried = doctest.testmod(module)
     assert tried.attempted and not tried.failed
-
-
-def test_importing_draws_nothing():
-    code = "import sys, llmc.course.figures; print(*{'matplotlib', 'IPython', 'PIL'} & sys.modules.keys())"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
 
 
 @pytest.mark.parametrize("color", [*COLORS.values(), figures.GREY])
@@ -108,11 +96,6 @@ def test_importing_draws_nothing():
 def test_letters_can_be_read_on_every_ground(color, ground):
     assert contrast(ink(color, ground), ground) >= READABLE - 0.01
     assert contrast(ink(INK, tint(color)), tint(color)) >= READABLE
-
-
-def test_ink_leaves_what_can_be_read_as_it_is():
-    assert to_rgb(ink(COLORS["blue"])) == to_rgb(COLORS["blue"])
-    assert ink(COLORS["orange"]) != COLORS["orange"].lower()
 
 
 def test_small_letters_are_found_where_they_are_seen():
@@ -125,9 +108,6 @@ def test_small_letters_are_found_where_they_are_seen():
     figure.add_axes((0, 0, 1, 1), visible=False).text(0, 0, "not there", size=5)
     assert showing.small_text(figure) == ["'old' (8.5 pt)", "'tiny' (7 pt)"]
     assert showing.as_output(figure)[1]["image/png"]["small_text"]
-
-
-# ----- alt text ------------------------------------------------------------------------------------------------------
 
 
 def test_alt_text_of_a_line_plot():
@@ -144,22 +124,20 @@ def test_alt_text_of_a_line_plot():
     )
 
 
-def test_alt_text_of_bars_their_limit_and_panels():
-    said = alt.words(draw_bars())
-    assert said.startswith("Three ways. 3 panels. Panel 1, bar chart. Bars: NumPy 12; Numba 3.")
-    assert "Shows: black line at 2: a copy." in said and "black marks: the limit, 1, 85" in said
-    assert "training weights 5; use weights 5; training m 3" in said
-
-
-def test_alt_text_of_a_diagram_follows_its_arrows():
-    assert "Diagram" in (said := alt.words(draw_flow())) and "context → GPT-2 → dart → again → context" in said
-    assert "x (T, C), 2 rows of 3; norm, 1 row of 2; x (T, C) → (x − mean) · rstd → norm" in alt.words(draw_grid())
-
-
-def test_alt_text_names_the_colour_bar_once():
-    said = alt.words(draw_curves())
-    assert said.count("2 panels") == 1 and "heat map. Shows: 2 rows of 2, from -2 to 1" in said
-    assert said.endswith("Colours: error.")
+@pytest.mark.parametrize(
+    ("draw", "says"),
+    [
+        (draw_bars, "Three ways. 3 panels. Panel 1, bar chart. Bars: NumPy 12; Numba 3."),
+        (draw_bars, "Shows: black line at 2: a copy."),
+        (draw_bars, "black marks: the limit, 1, 85"),
+        (draw_bars, "training weights 5; use weights 5; training m 3"),
+        (draw_flow, "context → GPT-2 → dart → again → context"),
+        (draw_grid, "x (T, C), 2 rows of 3; norm, 1 row of 2; x (T, C) → (x − mean) · rstd → norm"),
+        (draw_curves, "heat map. Shows: 2 rows of 2, from -2 to 1"),
+    ],
+)
+def test_alt_text_says_what_is_drawn(draw, says):
+    assert says in alt.words(draw())
 
 
 def test_authors_words_come_after_the_title_and_replace_the_rest():
@@ -175,9 +153,6 @@ def test_alt_text_has_an_end():
     assert alt.LONGEST - 10 < len(alt.words(figure)) <= alt.LONGEST and alt.words(figure).endswith("…")
 
 
-# ----- pictures ------------------------------------------------------------------------------------------------------
-
-
 def test_a_figure_is_shown_at_144_dpi_as_wide_as_it_was_drawn():
     figure, ax = plt.subplots(figsize=(7, 4))
     ax.set_title('"a" <b> & c')
@@ -189,17 +164,12 @@ def test_a_figure_is_shown_at_144_dpi_as_wide_as_it_was_drawn():
     assert data["image/png"] in data["text/html"]
 
 
-def png_of(figure):
-    return showing.to_png(figure)[0]
-
-
 def pixels(png):
     return np.asarray(Image.open(BytesIO(png)).convert("RGB"), np.int16)  # (height, width, 3)
 
 
-@pytest.mark.parametrize("draw", EVERYTHING)
-def test_a_small_png_shows_the_same(draw):
-    png = png_of(draw())
+def test_a_small_png_shows_the_same():
+    png = showing.to_png(draw_grid())[0]
     small = smaller(png)
     assert len(small) < 0.6 * len(png) and small == smaller(png) and smaller(small) == small
     before, after = pixels(png), pixels(small)
@@ -208,110 +178,36 @@ def test_a_small_png_shows_the_same(draw):
     assert round(Image.open(BytesIO(small)).info["dpi"][0]) == 144
 
 
-def test_a_picture_of_too_many_colours_keeps_them():
-    figure, ax = plt.subplots()
-    ax.imshow(np.random.default_rng(0).random((60, 80, 3)))
-    png = png_of(figure)
-    assert np.array_equal(pixels(smaller(png)), pixels(png)) and len(smaller(png)) <= len(png)
-
-
-def test_what_is_transparent_stays_so():
-    file = BytesIO()
-    Image.new("RGBA", (20, 20), (0, 0, 0, 128)).save(file, "PNG")
-    assert smaller(file.getvalue()) == file.getvalue()
-
-
 def test_a_notebook_stores_the_png_with_its_alt_text_and_not_the_html(tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)
-    text = """from types import SimpleNamespace as Made
-import matplotlib.pyplot as plt
+    text = """import matplotlib.pyplot as plt
 from llmc.course.figures import use_style
-from llmc.course.figures.live import LivePlot
 use_style()
 plt.plot([3, 1], label="loss")
 plt.title("It falls")
-plt.text(0, 2, "tiny", size=7)
-plt.show()
-history = {"train": [(1, 5.0), (2, 4.0)], "val": [(0, 5.0), (2, 4.5)]}
-settings = Made(steps=2)
-run = Made(settings=settings, baselines={"uniform": 5.0}, bytes_per_token=None)
-live = LivePlot()
-live(Made(step=2, loss=4.0, last=True, history=history, run=run, tokens_per_second=9, seconds_left=0))
-live.close()"""
+plt.show()"""
     cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
     path = tmp_path / "a.ipynb"
     path.write_text(json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
     assert notebooks.main(["run", str(path)]) == 0
-    outputs = json.loads(path.read_text())["cells"][0]["outputs"]
-    first, last = [output for output in outputs if "image/png" in output["data"]]
-    about = first["metadata"]["image/png"]
-    assert about["alt"] == 'Line plot: "It falls". Lines: loss, from 3 to 1.' and about["small_text"] == [
-        "'tiny' (7 pt)"
-    ]
-    assert set(about) == {"alt", "width", "small_text"} and "text/html" not in first["data"]
-    assert last["metadata"]["image/png"]["alt"].startswith('Line plot: "Validation loss at 4.50')
-    assert "text/html" not in last["data"]
-    assert Image.open(BytesIO(b64decode("".join(first["data"]["image/png"])))).mode == "P"
-
-
-# ----- helpers -------------------------------------------------------------------------------------------------------
-
-
-def test_numbers_as_short_as_a_cell_needs_them():
-    short = {3.0: "3", -0.333: "−0.33", 12.34: "12.3", 1234.5: "1234", 1e-4: "≈ 0", 0.0: "0", -1.0: "−1", 0.005: "0.01"}
-    assert {value: figures.number_text(value) for value in short} == short
-    assert [figures.number_text(v) for v in (np.inf, -np.inf, np.nan, np.int64(7))] == ["∞", "−∞", "", "7"]
+    (output,) = json.loads(path.read_text())["cells"][0]["outputs"]
+    about = output["metadata"]["image/png"]
+    assert about["alt"] == 'Line plot: "It falls". Lines: loss, from 3 to 1.'
+    assert set(about) == {"alt", "width"} and "text/html" not in output["data"]
+    assert Image.open(BytesIO(b64decode("".join(output["data"]["image/png"])))).mode == "P"
 
 
 def test_a_grid_is_where_it_says_and_coloured_by_sign():
     _, ax = figures.blank_axes((0, 9), (0, 5))
     place = figures.number_grid(ax, [[-2.0, 0.0, 2.0], [1.0, -np.inf, np.nan]], (1, 4), "x", wide=2, frame=[(1, 2)])
     assert (place.left, place.right, place.top, place.bottom, place.middle) == (1, 7, 4, 2, (4, 3))
-    assert place.row(1) == figures.Place(1, 2, 6, 1, columns=3) and place.cell(0, 2) == figures.Place(5, 3, 2, 1)
-    assert place.row(1).cell(0, 1) == place.cell(1, 1)
+    assert place.row(1).cell(0, 1) == place.cell(1, 1) == figures.Place(3, 2, 2, 1)
     *cells, frame = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     (r0, _, b0, _), zero, (r2, _, b2, _), half, hidden, absent = [cell.get_facecolor() for cell in cells]
     assert b0 > r0 and r2 > b2 and zero[:3] == absent[:3] == (1, 1, 1) and hidden[0] == hidden[1] == hidden[2] < 1
     assert half[2] > b2, "half of the limit is paler"
     assert frame.get_xy() == (5, 2) and not frame.get_fill()
     assert {"−2", "0", "2", "1", "−∞", "x"} == {text.get_text() for text in ax.texts}
-
-
-def test_a_grid_without_numbers_and_with_colours_of_its_own():
-    _, ax = figures.blank_axes((0, 9), (0, 5))
-    figures.number_grid(ax, np.zeros((2, 2)), (0, 2), text="", colors=[["#000000", "white"], ["white", "white"]])
-    assert not ax.texts and [p.get_facecolor()[0] < 1 for p in ax.patches] == [True, False, False, False]
-    figures.number_grid(ax, [5, 6], (4, 2), text="id {:.0f}".format, colors="#0072B2")
-    assert [text.get_text() for text in ax.texts] == ["id 5", "id 6"]
-
-
-def test_an_arrow_goes_from_edge_to_edge():
-    place = figures.Place(0, 0, 4, 2)
-    assert place.edge((10, 1)) == (4, 1) and place.edge((2, -5)) == (2, 0) and place.edge((8, 4)) == (4, 2)
-    _, ax = figures.blank_axes((0, 12), (0, 3))
-    figures.arrow(ax, place, figures.Place(8, 0, 2, 2), "softmax")
-    line, text = ax.texts
-    assert (line.xyann, line.xy) == ((4, 1), (8, 1)) and text.xy == (6, 1)
-
-
-def test_bars_are_in_order_with_their_numbers_and_their_limits():
-    _, ax = plt.subplots()
-    figures.bars(ax, {"NumPy": 12.0, "Numba": 3.25}, unit="ms", limit=2.0, limit_label="a copy")
-    assert [bar.get_width() for bar in ax.patches] == [12, 3.25] and ax.yaxis_inverted()
-    assert [text.get_text() for text in ax.texts] == ["12 ms", "3.25 ms", "a copy"]
-    assert ax.lines[0].get_xdata() == [2, 2] and ax.get_xlim()[1] > 14
-    _, ax = plt.subplots()
-    figures.bars(ax, {"a": 1.0, "b": 2.0}, limit=np.array([0.5, 3.0]), text="{:.1f} s")
-    assert [list(line.get_xdata()) for line in ax.lines] == [[0.5, 0.5], [3, 3]]
-    assert [text.xy for text in ax.texts] == [(1, 0), (3, 1)], "the number follows bar and mark"
-
-
-def test_stacked_bars_begin_where_the_last_part_ended():
-    _, ax = plt.subplots()
-    figures.stacked_bars(ax, {"training": {"weights": 5, "m": 3, "rest": 0.1}, "use": {"weights": 5}}, text="{:.0f} GB")
-    bars = [(bar.get_x(), bar.get_width()) for group in ax.containers for bar in group.patches]
-    assert np.allclose(bars, [(0, 5), (0, 5), (5, 3), (5, 0), (8, 0.1), (5, 0)])
-    assert [text.get_text() for text in ax.texts] == ["5 GB", "5 GB", "3 GB"], "0.1 is too narrow for a text"
 
 
 def test_curves_differ_in_more_than_colour():
@@ -323,27 +219,6 @@ def test_curves_differ_in_more_than_colour():
     assert len({str(line._unscaled_dash_pattern) for line in bold}) == len(bold)
 
 
-def test_plain_ticks_are_written_as_they_are():
-    _, ax = plt.subplots()
-    ax.set_xscale("log")
-    figures.plain_ticks(ax.xaxis, [1, 32, 1024])
-    ax.figure.canvas.draw()
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["1", "32", "1,024"]
-    assert not len(ax.xaxis.get_minorticklocs())
-
-
-def test_a_roof_is_the_lower_of_two_limits():
-    figure = draw_roof()
-    x, y = figure.axes[0].lines[0].get_data()
-    assert np.allclose(y, np.minimum(85, 60 * x)) and len(figure.axes[0].lines) == 2
-    _, ax = plt.subplots()
-    roofline.roof(ax, 0.5, {"copy": 40}, (0.1, 100), unit="TFLOP/s")
-    x, y = ax.lines[0].get_data()
-    assert np.allclose(y, np.minimum(0.5, 0.04 * x)) and "copy: 40 GB/s" in [text.get_text() for text in ax.texts]
-
-
-# ----- sources of kernels --------------------------------------------------------------------------------------------
-
 BEFORE = """
 __global__ void f(float* x)
 {
@@ -353,28 +228,29 @@ __global__ void f(float* x)
 """
 
 
-def shown(monkeypatch, *given, **options):
-    """What show_cuda puts on the page."""
+@pytest.fixture
+def shown(monkeypatch):
+    """What show_cuda puts on the page for these arguments, as lines."""
     pages = []
     monkeypatch.setattr("IPython.display.display", lambda page: pages.append(page.data))
-    source.show_cuda(*given, **options)
-    return pages[0].split("\n")
+
+    def show(*given, **options):
+        source.show_cuda(*given, **options)
+        return pages.pop().split("\n")
+
+    return show
 
 
-def test_a_kernel_is_a_block_that_jupyterlab_highlights(monkeypatch):
-    page = shown(monkeypatch, BEFORE, "version 1")
+def test_a_kernel_is_a_block_that_jupyterlab_highlights(shown):
+    page = shown(BEFORE, "version 1", lines=(3, 4))
     assert page[:3] == ["**version 1**", "", "```c++"] and page[-1] == "```"  # "cuda" and "cpp" it does not know
-    assert page[3:-1] == BEFORE.strip().split("\n")
-    assert shown(monkeypatch, BEFORE, lines=(3, 4))[1:-1] == ["    x[0] = 1;", "    x[1] = 2;"]
+    assert page[3:-1] == ["    x[0] = 1;", "    x[1] = 2;"]
 
 
-def test_new_lines_of_a_kernel_are_marked(monkeypatch):
+def test_new_lines_of_a_kernel_are_marked(shown):
     after = BEFORE.replace("x[1] = 2;", "if (x)\n    {\n        x[1] = 3;\n    }")
-    lines = shown(monkeypatch, after, since=BEFORE)[1:-1]
-    assert [line.strip("/ ").split("//")[0].strip() for line in lines if line.endswith("// new")] == [
-        "if (x)",
-        "x[1] = 3;",
-    ]
+    lines = shown(after, since=BEFORE)[1:-1]
+    new = [line.split("//")[0].strip() for line in lines if line.endswith("// new")]
+    assert new == ["if (x)", "x[1] = 3;"]
     assert [line.removesuffix("// new").rstrip() for line in lines] == after.strip().split("\n")
-    macro = "#define F \\\n    3"
-    assert shown(monkeypatch, macro, since="")[1] == "#define F \\", "nothing may follow the backslash"
+    assert shown("#define F \\\n    3", since="")[1] == "#define F \\", "nothing may follow the backslash"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.course import WrongAnswer, compare, gradient_check
+from llmc.course import WrongAnswer, compare
 from llmc.course.checks.messages import diagnosis as explain
 from llmc.course.checks.messages.heatmap import picture
 
@@ -33,14 +33,14 @@ def drawn(shape, where):
 def test_rows_and_columns():
     html, rows = drawn((3, 4), np.s_[1])
     assert "Where dx is wrong: rows are axis 0 (3), columns axis 1 (4)" in html and rows == ["····", "✗✗✗✗", "····"]
+    assert "columns axis 0 (9)" in drawn((9,), np.s_[::2])[0]
 
 
 def test_leading_axes_are_flattened_or_left_out():
     assert "rows are axis 0 and 1 (2 · 3), columns axis 2 (4)" in drawn((2, 3, 4), np.s_[1, 2])[0]
-    html, rows = drawn((2, 3, 5, 5), np.s_[..., np.triu(np.ones((5, 5), bool), 1)])
-    assert "alike for all of axis 0 and 1; rows are axis 2 (5), columns axis 3 (5)" in html
-    assert rows == ["·✗✗✗✗", "··✗✗✗", "···✗✗", "····✗", "·····"]
-    assert "columns axis 0 (9)" in drawn((9,), np.s_[::2])[0]
+    html, rows = drawn((2, 3, 4, 4), np.s_[..., np.triu(np.ones((4, 4), bool), 1)])
+    assert "alike for all of axis 0 and 1; rows are axis 2 (4), columns axis 3 (4)" in html
+    assert rows == ["·✗✗✗", "··✗✗", "···✗", "····"]
 
 
 def test_large_arrays_are_drawn_in_blocks():
@@ -49,10 +49,13 @@ def test_large_arrays_are_drawn_in_blocks():
     assert "a mark stands for 100 × 11 entries" in html and len(html) < 400_000
 
 
-@pytest.mark.parametrize("where", [np.s_[...], np.s_[1, 2]], ids=["all", "one"])
-def test_none_where_it_would_tell_nothing(where):
-    got, expected = spoilt((3, 4), where)
-    assert caught(got, expected).diagnosis.picture is None
+@pytest.mark.parametrize(
+    ("shape", "where"),
+    [((3, 4), np.s_[...]), ((3, 4), np.s_[1, 2]), ((60, 300), np.s_[::2, ::3])],
+    ids=["all", "one", "in every block"],
+)
+def test_none_where_it_would_tell_nothing(shape, where):
+    assert caught(*spoilt(shape, where)).diagnosis.picture is None
 
 
 def test_infinite_errors_and_zero_dimensions():
@@ -60,13 +63,6 @@ def test_infinite_errors_and_zero_dimensions():
     expected[0, :2] = -np.inf
     assert picture("s", np.zeros((3, 4)), expected, np.isinf(expected)).html().count("×</td>") == 2
     assert picture("s", np.array(1.0), np.array(2.0), np.array(True)) is None
-
-
-def test_no_picture_of_random_places():
-    x = RNG.normal(size=1000)
-    with pytest.raises(WrongAnswer) as error:
-        gradient_check(np.sin, x, np.where(x > 0, np.cos(x), 1.3))
-    assert error.value.diagnosis.picture is None and "random elements" in str(error.value)
 
 
 CELL = """
@@ -86,17 +82,15 @@ def test_in_a_notebook_it_stands_below_the_message():
 
     from llmc.course.exercises.notebooks import _environment
 
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell("1")])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
     environment = _environment()
     environment.pop("PYTEST_VERSION", None)  # as JupyterLab has it
     NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=environment)
     error, shown = notebook.cells[0].outputs
-    assert error.output_type == "error" and shown.output_type == "display_data"
-    assert error.traceback == ["\x1b[1m✗ f\x1b[0m"]
+    assert error.output_type == "error" and error.traceback == ["\x1b[1m✗ f\x1b[0m"]
     told = shown.data["text/html"]
     assert told.index("<b>y has wrong values") < told.index("Where y is wrong") and "Traceback" not in told
     assert "y has wrong values" in shown.data["text/plain"]
-    assert [output.output_type for output in notebook.cells[1].outputs] == ["execute_result"]
 
 
 def test_under_pytest_the_error_is_the_whole_message(monkeypatch):
@@ -104,8 +98,3 @@ def test_under_pytest_the_error_is_the_whole_message(monkeypatch):
     monkeypatch.setenv("PYTEST_VERSION", "8")
     first, *rest = explain.WrongAnswer("✗ f: y has wrong values.\nLook at x.")._render_traceback_()
     assert "y has wrong values" in first and rest == ["Look at x."]
-
-
-def test_none_where_every_block_holds_something_wrong():
-    every_third = caught(*spoilt((60, 300), np.s_[::2, ::3]))
-    assert every_third.diagnosis.picture is None

@@ -8,25 +8,9 @@ from llmc.course.authoring.answers import replaced
 from llmc.course.exercises import builder
 from llmc.course.kernel_checks.launches import Launch, difference
 from llmc.course.kernel_checks.source import unfinished
-from llmc.tests.course.kernel_cells import (
-    ROW_SUM,
-    SCALE,
-    WARP_SUM,
-    check_row_sum,
-    check_scale,
-    check_warp_sum,
-    message,
-)
+from llmc.tests.course.kernel_cells import ROW_SUM, SCALE, check_row_sum, check_scale, message
 
 pytestmark = pytest.mark.usefixtures("not_recorded", "one_second")
-
-
-@pytest.mark.parametrize(
-    "check_cell, code", [(check_scale, SCALE), (check_row_sum, ROW_SUM), (check_warp_sum, WARP_SUM)]
-)
-def test_right_kernels_pass(check_cell, code, capsys):
-    check_cell(code)
-    assert re.search(r"^✓ \w+ is right\.", capsys.readouterr().out)
 
 
 GRID_STRIDE = (
@@ -35,20 +19,21 @@ GRID_STRIDE = (
 )
 
 
-def test_right_in_another_way_passes(capsys):
-    check_scale(replaced(SCALE, *GRID_STRIDE))
-    assert "✓ scale is right." in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "check_cell, code", [(check_scale, SCALE), (check_scale, replaced(SCALE, *GRID_STRIDE)), (check_row_sum, ROW_SUM)]
+)
+def test_right_kernels_pass(check_cell, code, capsys):
+    check_cell(code)
+    assert re.search(r"^✓ \w+ is right\.", capsys.readouterr().out)
 
 
 BROKEN_SCALE = {
-    "no bounds check": (("if (i < n)", ""), "out of bounds, line 7"),
     "off by one": (("i < n", "i < n - 1"), "never written"),
     "one too far": (("i < n", "i <= n"), "out of bounds, line 7"),
     "blockDim assumed": (
         ("blockDim.x", "256"),
-        "Right with blocks of 256 and 128 threads, wrong with 96. There is a 256",
+        "Right with blocks of 256 and 128 threads, wrong with 96.",
     ),
-    "blockDim too small": (("blockDim.x", "96"), "wrong with 32. There is a 96"),
     "only one block": (
         ("blockIdx.x * blockDim.x + ", ""),
         "Right with 1 block, wrong with 2: blockIdx does not occur in the kernel.",
@@ -63,62 +48,34 @@ BROKEN_SCALE = {
         "the kernel wrote to inp, which is an input, in line 7",
     ),
     "reads the output": (("= factor", "+= factor"), "uninitialised, line 7"),
-    "strided": (
-        ("if (i < n)", "i = (i % 32) * 32 + i / 32; if (i < n)"),
-        "never written",
-    ),
     "no semicolon": (("inp[i];", "inp[i]"), "the kernel does not run. line 7: expected ';'"),
     "another name": (("void scale", "void scales"), "should have a kernel called scale; it has scales"),
     "one parameter less": ((", int n", ""), "the kernel does not run."),
     "never ends": (("if (i < n)", "while (i < n)"), "no end in sight"),
 }
-
-
-@pytest.mark.parametrize("edits, says", BROKEN_SCALE.values(), ids=BROKEN_SCALE)
-def test_broken_scale(edits, says):
-    told = message(check_scale, replaced(SCALE, *edits))
-    assert says in told, told
-
-
 BROKEN_ROW_SUM = {
-    "no barrier before the tree": (("partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;"), "race in shared"),
-    "no barrier in the tree": (("        __syncthreads();\n        length", "        length"), "race in shared"),
-    "barrier in a branch": (
-        (
-            "partial[t] += partial[t + half];\n        __syncthreads();",
-            "{ partial[t] += partial[t + half]; __syncthreads(); }",
-        ),
-        "barrier not reached by all",
+    "no barrier": (
+        ("partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;"),
+        'race in shared memory.*→ Where to look: lesson 13, section "A barrier".',
     ),
-    "uninitialised": (("    partial[t] = sum;", "    if (t < C) partial[t] = sum;"), "uninitialised"),
     "blocks of a power of two": (
         ("(length + 1) / 2", "length / 2"),
         "Right with blocks of 256 and 128 threads, wrong with 96",
     ),
-    "stride assumed": (("c += blockDim.x", "c += 256"), "There is a 256"),
-    "without the last column": (("c < C; c +=", "c < C - 1; c +="), "out has wrong values"),
-    "race in the tree": (("if (t + half < length)", "if (t + half < blockDim.x)"), "race in shared"),
     "too much shared memory": (("partial[t] = sum;", "partial[t + 1] = sum;"), "out of bounds, line 10"),
 }
 
 
+@pytest.mark.parametrize("edits, says", BROKEN_SCALE.values(), ids=BROKEN_SCALE)
+def test_a_broken_kernel_is_explained(edits, says):
+    told = message(check_scale, replaced(SCALE, *edits))
+    assert says in told, told
+
+
 @pytest.mark.parametrize("edits, says", BROKEN_ROW_SUM.values(), ids=BROKEN_ROW_SUM)
-def test_broken_row_sum(edits, says):
+def test_a_broken_kernel_of_many_threads_is_explained(edits, says):
     told = message(check_row_sum, replaced(ROW_SUM, *edits))
-    assert says in told, told
-
-
-BROKEN_WARP_SUM = {
-    "wrong mask": (("0xffffffff", "0x0000ffff"), "lane"),
-    "half of the warp": (("offset = 16", "offset = 8"), "out has wrong values"),
-    "shuffle in a branch": (("        sum += __shfl", "        if (lane < offset) sum += __shfl"), "lane"),
-}
-
-
-@pytest.mark.parametrize("edits, says", BROKEN_WARP_SUM.values(), ids=BROKEN_WARP_SUM)
-def test_broken_warp_sum(edits, says):
-    told = message(check_warp_sum, replaced(WARP_SUM, *edits))
-    assert says in told, told
+    assert re.search(says, told, re.DOTALL), told
 
 
 def test_a_message_has_all_its_parts():
@@ -129,22 +86,12 @@ def test_a_message_has_all_its_parts():
     assert told[-1] == called
 
 
-def test_where_to_look_may_depend_on_the_kind_of_problem():
-    told = message(check_row_sum, replaced(ROW_SUM, "partial[t] = sum;\n    __syncthreads();", "partial[t] = sum;"))
-    assert '→ Where to look: lesson 13, section "A barrier".' in told.splitlines()
-
-
 def test_demands():
-    wasteful = replaced(
-        SCALE, "int i = blockIdx.x * blockDim.x + threadIdx.x;", "int i = blockIdx.x + gridDim.x * threadIdx.x;"
-    )
+    wasteful = replaced(SCALE, "blockIdx.x * blockDim.x + threadIdx.x", "blockIdx.x + gridDim.x * threadIdx.x")
     told = message(check_scale, wasteful)
     assert told.startswith("✗ scale: right, but ") and "the goal is at least 90%" in told and "sectors" in told
     assert "blockDim" not in told.splitlines()[1]
     check_scale(wasteful, 0.1)
-
-
-# ------------------------------------------------------------------------------- which launch, if only some are wrong
 
 
 def launch(grid=4, block=256, code=SCALE, n=1000):
@@ -160,15 +107,9 @@ IN_GRIDS = "for (int i = 0; i < n; i += gridDim.x * blockDim.x)"
         ([launch()], ""),
         ([launch(n=5), launch(block=32)], ""),
         ([launch(), launch(n=5), launch()], "A launch of the same sizes was right before."),
-        ([launch(4), launch(2)], "Right with 4 blocks, wrong with 2."),
         (
             [launch(block=256), launch(block=128), launch(8, 96)],
             "Right with blocks of 256 and 128 threads, wrong with 96.",
-        ),
-        (
-            [launch(block=256, code="int i = 256 * blockIdx.x;"), launch(block=96, code="int i = 256 * blockIdx.x;")],
-            "Right with blocks of 256 threads, wrong with 96. There is a 256 in the kernel: "
-            "blockDim says how many threads a block has.",
         ),
         ([launch(4, code=IN_GRIDS), launch(2, code=IN_GRIDS)], "Right with 4 blocks, wrong with 2."),
     ],
@@ -177,24 +118,11 @@ def test_what_tells_the_wrong_launch_from_right_ones(launches, says):
     assert difference(launches) == says
 
 
-# --------------------------------------------------------------------------------------------------------- stubs
-
-
-def test_the_builder_makes_a_stub_of_c(capsys):
+def test_a_stub_is_not_done_yet(capsys):
     stub = builder.stub_source(SCALE, "here")
-    assert stub.splitlines()[3:5] == ["    // YOUR CODE HERE (about 3 lines)", "    #error not done yet"]
-    assert stub.splitlines()[:3] + stub.splitlines()[5:] == SCALE.splitlines()[:3] + SCALE.splitlines()[-1:]
     assert unfinished(stub) and not unfinished(SCALE) and not unfinished(f"/*\n{stub}*/")
     check_scale(stub)
     assert capsys.readouterr().out.startswith("not done yet: scale. Replace `#error not done yet`")
-
-
-def test_markers_of_two_languages_in_one_cell():
-    source = (
-        f"def f():\n    ### BEGIN SOLUTION\n    # why\n    return 1\n    ### END SOLUTION\n\n\nscale = '''{SCALE}'''"
-    )
-    stub = builder.stub_source(source, "here")
-    assert "    # YOUR CODE HERE (about 1 line)\n    raise NotImplementedError\n" in stub and "#error" in stub
 
 
 def test_not_a_string():

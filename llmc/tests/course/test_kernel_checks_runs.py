@@ -1,5 +1,7 @@
 """What `kernel_check` learns from a run: on a GPU (faked here), and from who touches which number on the emulator."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,6 @@ from llmc.course.kernel_checks.device_variables import Kept
 from llmc.cuda import RawKernel, inspect
 from llmc.cuda.emulator.reporting import sharing
 from llmc.precision import bfloat16
-
-# ------------------------------------------------------------------------------------------ with a GPU, faked
 
 
 class FakeCuda:
@@ -38,56 +38,45 @@ def test_a_run_on_the_gpu_is_of_copies(monkeypatch):
     assert out.tolist() == [5, 6, 7, 8, 9] and inp.tolist() == [0, 1, 2, 3, 4] and n is None
 
 
-def test_an_array_that_is_given_twice_stays_one(monkeypatch):
-    monkeypatch.setattr(kernel_runs, "cuda", FakeCuda(lambda a, b: np.copyto(a, b + 1)))
-    x = np.zeros(3, np.float32)  # (n,)
-    first, second = kernel_runs.run_on_gpu("", "k", 1, 32, [x, x])
-    assert first.tolist() == second.tolist() == [1, 1, 1]
+def does_not_compile(out, inp, n):
+    raise RuntimeError("line 3: error")
 
 
-@pytest.mark.parametrize("at", [0, -1])
-def test_a_run_on_the_gpu_that_writes_beside_an_array(at, monkeypatch):
-    with pytest.raises(WrongAnswer, match="argument 0 of k was written outside"):
-        gpu_result(monkeypatch, lambda out, inp, n: out.base.__setitem__(at, 7))
+@pytest.mark.parametrize(
+    ("kernel", "says"),
+    [
+        (lambda out, inp, n: out.base.__setitem__([0], 7), "argument 0 of k was written outside"),
+        (lambda out, inp, n: out.base.__setitem__([-1], 7), "argument 0 of k was written outside"),
+        (does_not_compile, "right on the emulator, but it does not run on the GPU: line 3: error"),
+    ],
+)
+def test_what_goes_wrong_on_the_gpu_is_told(monkeypatch, kernel, says):
+    with pytest.raises(WrongAnswer, match=says):
+        gpu_result(monkeypatch, kernel)
 
 
-def test_a_kernel_that_the_gpu_does_not_compile(monkeypatch):
-    with pytest.raises(WrongAnswer, match="right on the emulator, but it does not run on the GPU: line 3: error"):
-        gpu_result(monkeypatch, lambda out, inp, n: (_ for _ in ()).throw(RuntimeError("line 3: error")))
+RIGHT, HALVES = np.float32([1, np.nan, -3]), np.float32([1, 1.5, -300]).astype(bfloat16())
+CANCELLED, PARTLY = np.float32([1e-7, -3e-7]), np.float32([1e-7, 1e-3])  # what is left of numbers that cancel, or more
+READ = [np.float32([2.0, -5.0, np.inf]), np.arange(3)]
 
 
-def test_in_16_bits_a_gpu_may_round_to_the_other_neighbour():
-    right = np.float32([1, 1.5, -300]).astype(bfloat16())
-    other, wrong = right.copy(), right.copy()
-    other.view(np.uint16)[2] += 1
-    wrong.view(np.uint16)[2] += 6
-    kernel_runs.agree("out", other, right)
-    with pytest.raises(WrongAnswer, match="compared with the emulator's"):
-        kernel_runs.agree("out", wrong, right)
-
-
-def test_a_gpu_that_disagrees():
-    right = np.array([1, np.nan, 3], np.float32)  # (n,)
-    kernel_runs.agree("out", right.copy(), right)
-    with pytest.raises(WrongAnswer, match="out on the GPU, compared with the emulator's, has wrong values"):
-        kernel_runs.agree("out", right + np.array([0, 0, 0.5], np.float32), right)
-    with pytest.raises(WrongAnswer, match="on the GPU"):
-        kernel_runs.agree("out", np.array([1, 2, 4], np.int32), np.array([1, 2, 3], np.int32))
-
-
-def test_what_is_left_of_numbers_that_cancel_may_differ_by_their_rounding():
-    left, read = np.array([1e-7, -3e-7], np.float32), [np.array([2.0, -5.0, np.inf], np.float32), np.arange(3)]
-    kernel_runs.agree("out", -left, left, read)
-    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
-        kernel_runs.agree("out", left + np.float32(1e-4), left, read)
-    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
-        kernel_runs.agree("out", -left, left)
-    larger = np.array([1e-7, 1e-3], np.float32)  # not rounding alone: as exact as ever
-    with pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
-        kernel_runs.agree("out", larger + np.float32(4e-6), larger, read)
-
-
-# ------------------------------------------------------------------------------------------ who handles what
+@pytest.mark.parametrize(
+    ("on_gpu", "emulated", "read", "agrees"),
+    [
+        (RIGHT.copy(), RIGHT, (), True),
+        (RIGHT + np.float32([0, 0, 0.5]), RIGHT, (), False),
+        (np.arange(3) + 1, np.arange(3), (), False),
+        (HALVES * HALVES.dtype.type(1.008), HALVES, (), True),  # rounded to the other neighbour
+        (HALVES * HALVES.dtype.type(1.05), HALVES, (), False),
+        (-CANCELLED, CANCELLED, READ, True),  # the rounding of what was read
+        (-CANCELLED, CANCELLED, (), False),
+        (CANCELLED + np.float32(1e-4), CANCELLED, READ, False),
+        (PARTLY + np.float32(4e-6), PARTLY, READ, False),
+    ],
+)
+def test_a_gpu_may_differ_from_the_emulator_by_rounding_alone(on_gpu, emulated, read, agrees):
+    with nullcontext() if agrees else pytest.raises(WrongAnswer, match="on the GPU, compared with the emulator's"):
+        kernel_runs.agree("out", on_gpu, emulated, read)
 
 
 def shared_work(code, grid=2, block=4, n=20):
@@ -97,18 +86,21 @@ def shared_work(code, grid=2, block=4, n=20):
     return inspect(RawKernel(f"{head}{code}\n}}", "k"), (grid,), (block,), (*arrays, n))
 
 
-LOOP = "for (int i = {first}; i < n; i += {step}) {body}"
-FIRST, STEP = "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"
+def loop(first="0", step="1", body="out[i] = x[i];"):
+    return f"for (int i = {first}; i < n; i += {step}) {{ {body} }}"
+
+
+GRID = "blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x"
 
 
 @pytest.mark.parametrize(
     "code, rewrites, busiest",
     [
-        (LOOP.format(first=FIRST, step=STEP, body="out[i] = x[i];"), 0, 3),
-        (LOOP.format(first=FIRST, step=STEP, body="{ out[i] = x[i]; out[i] = 2 * x[i]; }"), 0, 3),
-        (LOOP.format(first="threadIdx.x", step="blockDim.x", body="out[i] = x[i];"), 20, 5),
-        (LOOP.format(first="0", step="1", body="out[i] = x[i];"), 140, 20),
-        ("if (blockIdx.x == 0 && threadIdx.x == 0) " + LOOP.format(first="0", step="1", body="out[i] = x[i];"), 0, 20),
+        (loop(*GRID), 0, 3),
+        (loop(*GRID, "out[i] = x[i]; out[i] = 2 * x[i];"), 0, 3),
+        (loop("threadIdx.x", "blockDim.x"), 20, 5),
+        (loop(), 140, 20),
+        ("if (blockIdx.x == 0 && threadIdx.x == 0) " + loop(), 0, 20),
         ("int i = 4 * threadIdx.x; *(float4*)(out + i) = *(const float4*)(x + i);", 16, 4),
     ],
 )
@@ -118,7 +110,7 @@ def test_who_handles_which_number(code, rewrites, busiest):
 
 
 def test_a_launch_too_large_to_be_recorded_is_counted():
-    report = shared_work(LOOP.format(first="0", step="1", body="out[i] = x[i];"), block=64, n=1000)
+    report = shared_work(loop(), block=64, n=1000)
     assert report.raw.trace is None and sharing.rewrites(report) == 127_000 and sharing.busiest(report) == 0
 
 

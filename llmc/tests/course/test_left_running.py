@@ -6,14 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from llmc.course import WrongAnswer, check, recording
+from llmc.course import WrongAnswer, check
 
-
-@pytest.fixture(autouse=True)
-def unrecorded():
-    was = recording(False)
-    yield
-    recording(was)
+pytestmark = pytest.mark.usefixtures("not_recorded")
 
 
 def fill(out):
@@ -25,9 +20,8 @@ def test_threads_that_still_write_are_refused():
     def left_behind(out):
         threading.Thread(target=fill, args=(out,)).start()
 
-    with pytest.raises(WrongAnswer, match="still writing: wait for each of them, with join"):
-        with check("toy") as c:
-            c.call(left_behind, c.buffer(5))
+    with pytest.raises(WrongAnswer, match="still writing: wait for each of them, with join"), check("toy") as c:
+        c.call(left_behind, c.buffer(5))
 
 
 def test_threads_that_are_waited_for_or_have_nothing_to_do_are_right(capsys, monkeypatch):

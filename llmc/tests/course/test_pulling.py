@@ -10,7 +10,7 @@ from llmc.commands import update
 from llmc.course.exercises import layout, pulling
 from llmc.course.exercises.pulling import is_clone, pull
 from llmc.errors import UserError
-from llmc.tests.course.test_own_folder import change_course, course_in, edit, read, run_all, sources, start, write
+from llmc.tests.course.test_own_folder import change_course, course_in, edit, read, run_all, sources, start
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 LESSON, EXERCISE = "notebooks/01_f.ipynb", "exercises/01_f.ipynb"
@@ -74,21 +74,15 @@ def test_what_the_course_has_not_changed_keeps_every_byte(upstream, clone):
     assert pull(clone) == ["The course has nothing new."]
 
 
-def test_edits_are_merged_cell_by_cell(upstream, clone):
+def test_edits_are_merged_cell_by_cell_and_what_both_changed_stays_ours(upstream, clone):
     edit(clone / LESSON, "run", "2 + 3")
     edit(clone / EXERCISE, "answer", "def f(x): return 2")
     news(upstream)
     assert f"{LESSON}: cells 1 updated, 1 kept." in pull(clone)
     assert "News." in sources(clone / LESSON)["text"] and sources(clone / LESSON)["run"] == "2 + 3"
     assert sources(clone / EXERCISE)["answer"] == "def f(x): return 2"
-    news(upstream, "Later news.")
-    pull(clone)
-    assert sources(clone / LESSON)["run"] == "2 + 3" and "Later news." in sources(clone / LESSON)["text"]
-
-
-def test_changed_by_both_keeps_ours(upstream, clone):
     edit(clone / LESSON, "text", "Mine.")
-    news(upstream)
+    news(upstream, "Later news.")
     assert any("you had edited: text" in line for line in pull(clone))
     assert sources(clone / LESSON)["text"] == "Mine."
 
@@ -104,27 +98,23 @@ def test_a_notebook_that_the_course_drops(upstream, clone, edited):
     assert (clone / LESSON).exists() == edited == any("no longer part of the course" in line for line in told)
 
 
-def test_when_git_refuses_all_is_as_before(upstream, clone):
-    """It says why in one sentence: here, a changed file that is no notebook."""
+@pytest.mark.parametrize(
+    ("path", "text", "says"),
+    [
+        ("exercises/AGENTS.md", "Mine.\n", "git could not pull: error: .*AGENTS.md"),  # changed, and no notebook
+        (EXERCISE, '{"cells": [{"source": "x"}]}', "01_f.ipynb is damaged"),
+    ],
+)
+def test_when_it_cannot_be_done_all_is_as_before(upstream, clone, path, text, says):
     run_all(clone / LESSON)
-    (clone / "exercises" / "AGENTS.md").write_text("Mine.\n", encoding="utf-8")
+    (clone / path).write_text(text, encoding="utf-8")
     before = (clone / LESSON).read_bytes()
     (upstream / "exercises" / "AGENTS.md").write_text("News.\n", encoding="utf-8")
     news(upstream)
-    with pytest.raises(UserError, match="git could not pull: error: .*AGENTS.md") as caught:
+    with pytest.raises(UserError, match=says) as caught:
         pull(clone)
     assert "\n" not in str(caught.value) and (clone / LESSON).read_bytes() == before
-    assert (clone / "exercises" / "AGENTS.md").read_text(encoding="utf-8") == "Mine.\n"
-
-
-def test_a_damaged_notebook_is_refused_before_anything_is_touched(upstream, clone):
-    write(clone / LESSON, {"cells": [{"source": "x"}]})
-    run_all(clone / EXERCISE)
-    before = (clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes()
-    news(upstream)
-    with pytest.raises(UserError, match="01_f.ipynb is damaged"):
-        pull(clone)
-    assert before == ((clone / LESSON).read_bytes(), (clone / EXERCISE).read_bytes())
+    assert (clone / path).read_text(encoding="utf-8") == text
 
 
 def test_killed_in_between(upstream, clone, monkeypatch):
@@ -152,37 +142,37 @@ def test_what_is_no_clone(clone, tmp_path):
     assert not is_clone(clone)
 
 
-# ---------------------------------------------------------------------------------------------------- the command
-
-
-def test_update_pulls_and_then_brings_the_copy_up_to_date(upstream, clone, monkeypatch, capfd):
+@pytest.fixture
+def copy(clone, monkeypatch):
+    """A learner's copy in the clone, which is the current folder."""
     start(clone / "mine", clone)
-    run_all(clone / "mine" / "01_f.ipynb")
+    monkeypatch.setattr(layout, "checkout", lambda: clone)
+    monkeypatch.chdir(clone)
+    return clone / "mine"
+
+
+def test_update_pulls_and_then_brings_the_copy_up_to_date(upstream, clone, copy, monkeypatch, capfd):
+    run_all(copy / "01_f.ipynb")
     news(upstream)
     calls = []
-    monkeypatch.setattr(layout, "checkout", lambda: clone)
     monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: calls.append(copy) or 0)
-    monkeypatch.chdir(clone)
-    assert main(["update"]) == 0
+    assert main(["update"]) == 0 and calls == [copy]
     assert "The course has changed (1 commit)." in capfd.readouterr().out
-    assert calls == [clone / "mine"]
-    assert main(["update", "--no-pull", str(calls[0])]) == 0
+    assert main(["update", "--no-pull", str(copy)]) == 0
     assert "New from the course: 01_f.ipynb." in capfd.readouterr().out
-    assert "News." in sources(clone / "mine" / "01_f.ipynb")["text"] and read(clone / LESSON)["cells"]
+    assert "News." in sources(copy / "01_f.ipynb")["text"] and read(clone / LESSON)["cells"]
 
 
-def test_update_without_a_network_still_brings_what_is_here(upstream, clone, monkeypatch, capfd):
-    start(clone / "mine", clone)
+def test_update_without_a_network_still_brings_what_is_here(upstream, copy, monkeypatch, capfd):
     shutil.rmtree(upstream)
-    monkeypatch.setattr(layout, "checkout", lambda: clone)
-    monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: 0)
-    assert main(["update", str(clone / "mine")]) == 2
+    calls = []
+    monkeypatch.setattr(update, "_bring_in_new_process", lambda copy: calls.append(copy) or 0)
+    assert main(["update"]) == 2 and calls == [copy]
     assert capfd.readouterr().err.startswith("llmc: git could not pull: ")
 
 
-def test_nothing_to_update(tmp_path, monkeypatch, capfd):
-    root = course_in(tmp_path / "unpacked")
-    monkeypatch.setattr(layout, "checkout", lambda: root)
-    monkeypatch.chdir(root)
+def test_nothing_to_update(copy, capfd):
+    shutil.rmtree(copy)
+    shutil.rmtree(copy.parent / ".git")
     assert main(["update"]) == 2
     assert "nothing to update" in capfd.readouterr().err

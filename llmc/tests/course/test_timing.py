@@ -45,13 +45,9 @@ def judge(monkeypatch):
     def ask(machine, given, yours, times=1.25, **options):
         monkeypatch.setattr(speed, "_clocks", machine.clocks)
         said, machine.calls = [], 0
-        faster(
-            SimpleNamespace(calls=[], say=said.append, before_timing=lambda: None, exercise=SimpleNamespace(slow=LOOK)),
-            given,
-            yours,
-            times,
-            **options,
-        )
+        exercise = SimpleNamespace(slow=LOOK)
+        check = SimpleNamespace(calls=[], say=said.append, before_timing=lambda: None, exercise=exercise)
+        faster(check, given, yours, times, **options)
         return " ".join(said)
 
     return ask
@@ -59,22 +55,14 @@ def judge(monkeypatch):
 
 def test_race_runs_in_turns():
     order = []
-    times = race(lambda: order.append("a"), lambda: order.append("b"), rounds=4)
-    assert "".join(order) == "ab" * 5 and len(times) == 2
-
-
-def test_peak_counts_what_lives_at_once():
-    size = 1_000_000
-    assert size <= peak_bytes(lambda: np.zeros(size, np.uint8)) < 1.1 * size
+    assert len(race(lambda: order.append("a"), lambda: order.append("b"), rounds=4)) == 2
+    assert "".join(order) == "ab" * 5
 
 
 def test_compiling_is_no_memory_of_the_answer():
-    @numba.njit
-    def adds(x):
-        return x + 1
-
-    for x in (np.ones(1000), np.ones(1000, np.float32), np.ones((10, 10))):  # each type is compiled
-        assert peak_bytes(lambda x=x: adds(x)) < 100_000
+    counts = numba.njit(lambda x: len(x))
+    for x in (np.ones(1000), np.ones((10, 10))):  # each type is compiled
+        assert peak_bytes(lambda x=x: counts(x)) < 100_000
 
 
 @pytest.mark.skipif(not CLEAR.exists(), reason="only Linux says how much was held at once")
@@ -106,9 +94,8 @@ def test_what_an_earlier_answer_left_in_a_cycle_hides_nothing():
 
 def test_a_fast_answer_needs_one_round_and_a_slow_one_two(judge):
     quiet = Machine()
-    assert (
-        judge(quiet, quiet.works(20), quiet.works(10)) == "It is 2.00 times as fast as the given one (yours: 10.0 ms)."
-    )
+    said = judge(quiet, quiet.works(20), quiet.works(10))
+    assert said == "It is 2.00 times as fast as the given one (yours: 10.0 ms)."
     assert quiet.calls <= 2 * speed.TURNS
     with pytest.raises(WrongAnswer, match=r"right, but it is 1\.00 times.*; the goal is at least 1\.25 times"):
         judge(quiet, quiet.works(20), quiet.works(20))
@@ -131,7 +118,7 @@ def test_the_given_function_shows_a_load_that_leaves_it_the_processor(judge):
     assert "the given function took 12.0 ms in one turn and 18.0 ms in another" in said
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_busy_machine_changes_no_verdict(judge, seed):
     rng = np.random.default_rng(seed)
     busy = Machine(lambda: rng.uniform(1, 20))  # at the mercy of others
@@ -145,13 +132,9 @@ def test_a_busy_machine_changes_no_verdict(judge, seed):
             judge(busy, noisy(15), slow)
 
 
-def test_a_near_miss_is_measured_again(judge):
+def test_a_near_miss_is_measured_again_and_a_first_call_that_compiles_does_not_count(judge):
     machine = Machine()
     assert "It is 1.50 times" in judge(machine, machine.works(15), machine.works(*[12.5] * speed.TURNS, 10))
-
-
-def test_a_first_call_that_compiles_does_not_count(judge):
-    machine = Machine()
     assert "It is 2.00 times" in judge(machine, machine.works(20), machine.works(5000, 10))
 
 
@@ -162,17 +145,12 @@ def test_a_hopeless_answer_is_not_waited_for(judge):
     assert machine.calls == 4
 
 
-def test_threads_are_judged_by_the_time_that_passes(judge):
+@pytest.mark.parametrize(("work", "threads", "elsewhere"), [(48, 2, 0), (1, 1, 23)], ids=["threads", "a GPU"])
+def test_work_of_several_is_judged_by_the_time_that_passes(judge, work, threads, elsewhere):
     machine = Machine()
     assert "It is 2.00 times" in judge(machine, machine.works(20), machine.works(40, threads=4))
     with pytest.raises(WrongAnswer, match=r"1\.20 times as slow"):
-        judge(machine, machine.works(20), machine.works(48, threads=2))
-
-
-def test_work_that_another_processor_does_is_judged_by_the_time_that_passes(judge):
-    machine = Machine()
-    with pytest.raises(WrongAnswer, match=r"2\.00 times as slow"):
-        judge(machine, machine.works(20), machine.works(1, elsewhere=39))
+        judge(machine, machine.works(20), machine.works(work, threads=threads, elsewhere=elsewhere))
 
 
 def test_an_answer_without_temporary_arrays_need_only_keep_up(judge):
@@ -191,12 +169,6 @@ def test_an_answer_without_temporary_arrays_need_only_keep_up(judge):
         judge(machine, machine.works(20), machine.works(100), lean=1e6)
 
 
-def test_the_limit_takes_turns_and_its_share_is_said(judge):
-    machine = Machine()
-    said = judge(machine, machine.works(20), machine.works(10), limit=machine.works(1), of="a copy's speed", scale=3.5)
-    assert "(yours: 10.0 ms, 35% of a copy's speed)" in said
-
-
 def test_blas_has_one_thread(judge):
     from threadpoolctl import threadpool_info
 
@@ -209,19 +181,3 @@ def test_blas_has_one_thread(judge):
 
     judge(machine, machine.works(20), yours)
     assert set(seen) <= {1}
-
-
-@pytest.mark.parametrize(("step", "used"), [(1e-7, "process_time"), (0.015625, "perf_counter")])
-def test_a_coarse_clock_is_not_used(monkeypatch, step, used):
-    reads = iter(range(100_000))
-    monkeypatch.setattr(speed, "process_time", lambda: next(reads) // 10 * step)
-    assert speed._clocks()[1] is getattr(speed, used)
-
-
-def test_a_limit_without_processor_time_is_told_by_the_time_that_passes():
-    turns = np.array(
-        [[0.004, 0.0, 0.0], [0.002, 1e-6, 0.0], [0.003, 0.0, 0.0]]
-    )  # passed, of the process, of the thread
-    assert speed._limit(turns) == 0.002
-    turns[:, speed.PROCESSOR] = 0.0015
-    assert speed._limit(turns) == 0.0015

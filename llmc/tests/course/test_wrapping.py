@@ -1,4 +1,4 @@
-"""One sentence a line: what is split, and what is left alone."""
+"""One sentence a line: what is split. That all else is left alone, test_house.py sees in every notebook."""
 
 import pytest
 
@@ -11,14 +11,8 @@ from llmc.course.authoring.wrapping import sentences, wrap
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
         ("Call `a. B` or [x. Y](z. A) or $a. B$. End.", ["Call `a. B` or [x. Y](z. A) or $a. B$.", "End."]),
         ("E.g. this one, i.e. All of it.", ["E.g. this one, i.e. All of it."]),
-        (
-            "Tokens 8 … 12 are whole. (So there.) *Really.* Yes",
-            ["Tokens 8 … 12 are whole.", "(So there.)", "*Really.*", "Yes"],
-        ),
-        (
-            "Guess. 1. What is it? 2. Why?",
-            ["Guess. 1. What is it? 2. Why?"],
-        ),  # a line must not begin a list by accident
+        ("Tokens 8 … 12. (So there.) *Really.* Yes", ["Tokens 8 … 12.", "(So there.)", "*Really.*", "Yes"]),
+        ("Guess. 1. What is it? 2. Why?", ["Guess. 1. What is it? 2. Why?"]),  # no line may begin a list by accident
         ("version 3.11 is 0.5 wide", ["version 3.11 is 0.5 wide"]),
     ],
 )
@@ -26,68 +20,15 @@ def test_sentences(text, expected):
     assert sentences(text) == expected
 
 
-MARKDOWN = """# A title. With a full stop
-
-One sentence that
-runs on. Another.
-
-- an item. With two
-  sentences.
-1. Numbered. Too
-
-| a. B | c. D |
-|---|---|
-
-$$
-a. B
-$$
-
-```python
-x. Y
-```
-
-    llmc a. B
-      c.   D
-
-<pre>
-a. B
-c = 1       d
-</pre>
-<details><summary>A. B</summary>
-</details>"""
-
-WRAPPED = """# A title. With a full stop
-
-One sentence that runs on.
-Another.
-
-- an item.
-  With two sentences.
-1. Numbered.
-   Too
-
-| a. B | c. D |
-|---|---|
-
-$$
-a. B
-$$
-
-```python
-x. Y
-```
-
-    llmc a. B
-      c.   D
-
-<pre>
-a. B
-c = 1       d
-</pre>
-<details><summary>A. B</summary>
-</details>"""
-
-
-def test_only_prose_is_wrapped():
-    assert wrap(MARKDOWN) == WRAPPED
-    assert wrap(WRAPPED) == WRAPPED
+@pytest.mark.parametrize(
+    "text, wrapped",
+    [
+        ("One sentence that\nruns on. Another.", "One sentence that runs on.\nAnother."),
+        (
+            "- an item. With two\n  sentences.\n1. Numbered. Too",
+            "- an item.\n  With two sentences.\n1. Numbered.\n   Too",
+        ),
+    ],
+)
+def test_prose_is_wrapped_and_stays_so(text, wrapped):
+    assert wrap(text) == wrap(wrapped) == wrapped
