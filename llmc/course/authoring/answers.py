@@ -73,17 +73,17 @@ class Outcome:
 
 def wrong(exercise, says=""):
     """Mark a function as a wrong answer whose message must contain `says`."""
-    return lambda function: _mark(function, Answer(exercise, function.__name__, function, says))
+
+    def mark(function):
+        function.answer = Answer(exercise, function.__name__, function, says)
+        return function
+
+    return mark
 
 
 def right(exercise):
     """Mark a function as a right answer."""
-    return lambda function: _mark(function, Answer(exercise, function.__name__, function, None))
-
-
-def _mark(function, answer):
-    function.answer = answer
-    return function
+    return wrong(exercise, None)
 
 
 def replaced(code, *pairs):
@@ -205,13 +205,8 @@ def _compile(name, source):
 
 
 def equivalent(root) -> dict:
-    """{exercise: {words: reason}} of the generated edits that are as right as the solution; "words …" begin so."""
+    """{exercise: {words: reason}} of the generated edits that are as right as the solution."""
     return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
-
-
-def is_listed(words, reasons) -> bool:
-    """Is an edit among those with a reason?"""
-    return any(words.startswith(each[:-1].rstrip()) if each.endswith("…") else words == each for each in reasons)
 
 
 def summary(outcomes) -> str:
@@ -260,7 +255,7 @@ def _holes(root, wanted) -> int:
         for exercise in lesson.check_of:
             tried = list(lesson.generated(exercise))
             passed = [words for words, accepted in tried if accepted]
-            mine = [words for words in passed if not is_listed(words, listed.get(exercise, {}))]
+            mine = [words for words in passed if words not in listed.get(exercise, {})]
             print(
                 f"{exercise:<34}{len(tried):>5} edits, {len(passed):>3} accepted, {len(mine):>3} are holes", flush=True
             )

@@ -45,14 +45,14 @@ def _section(solution, answer) -> str:
     found = section(lesson, beginning) if beginning else None
     if found is None:
         raise UserError(
-            f"{solution}: no heading of the lesson begins with {beginning!r}; correct the \"section\" in the metadata of"
-            f" the cell {answer.id}, for example to \"3.1\"."
+            f'{solution}: no heading of the lesson begins with {beginning!r}; correct the "section" in the metadata of'
+            f' the cell {answer.id}, for example to "3.1".'
         )
     return f"[{found.heading}]({link(f'../notebooks/{solution.name}', found.cell)})"
 
 
 def _next(solution, behind) -> list[str]:
-    """A link to the task of the next exercise, or, after the last one, to the next lesson. behind: the cells after it."""
+    """A link to the task of the next exercise, or, at the end, to the next lesson. behind: the cells after it."""
     if any(cell.mark.get("role") == "answer" for cell in behind):
         task = next(cell for cell in behind if cell.kind == "markdown" and cell.source.startswith("## "))
         heading = task.source.splitlines()[0].removeprefix("## ")

@@ -3,7 +3,7 @@
 {"llmc": {"exercise": "layernorm_forward", "role": "answer", "minutes": 10, "difficulty": 1, "section": "2"}}
 {"llmc": {"exercise": "layernorm_forward", "role": "check"}}
 
-The first is on the answer's cell, and "section" is how a heading of its lesson begins; the second is on the check's cell.
+The first is on the answer's cell, and "section" is how a heading of its lesson begins; the second is on the check's.
 """
 
 import json
@@ -65,9 +65,7 @@ def all_exercises() -> list[Exercise]:
     return [
         exercise
         for lesson in layout.lessons(kind)
-        for exercise in exercises_of(
-            root / kind / f"{lesson}.ipynb" if root else layout.notebook(kind, lesson), lesson
-        )
+        for exercise in exercises_of(root / kind / f"{lesson}.ipynb" if root else layout.notebook(kind, lesson), lesson)
     ]
 
 

@@ -1,7 +1,7 @@
-"""`python -m llmc.course.exercises.cells FILE…`: run a notebook's code cells, and store nothing. Exit status 1 when one fails.
+"""`python -m llmc.course.exercises.cells FILE…`: run a notebook's code cells, and store nothing. Status 1 if one fails.
 
 With Jupyter installed they run in a kernel, as in JupyterLab. Without it they run in this process, as plain Python:
-figures are drawn and thrown away, and `display` prints. So `make gpu-test` can run lessons on a machine without Jupyter.
+figures are drawn and thrown away, and `display` prints. So `make gpu-test` runs lessons on a machine without Jupyter.
 """
 
 import ast

@@ -52,7 +52,7 @@ def place_in_copy(path: PurePosixPath) -> PurePosixPath | None:
 
 
 def notebook(kind: str, lesson: str) -> Path | None:
-    """The "notebooks", "exercises" or "solutions" file of a lesson: the learner's own, else the checkout's, else None."""
+    """The "notebooks", "exercises" or "solutions" file of a lesson: the learner's, else the checkout's, else None."""
     inside, root, own = PurePosixPath(kind, f"{lesson}.ipynb"), checkout(), own_copy()
     paths = [own / place_in_copy(inside) if own else None, root / inside if root else None]
     return next((path for path in paths if path and path.is_file()), None)

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from llmc.course.exercises.pictures import kept_metadata, make_small
+from llmc.course.figures.png import kept_metadata, make_small
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.terminal import path_variable
@@ -108,7 +108,7 @@ def execute(path: Path, timeout: float = 300):
 
 
 def _environment():
-    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, and draws inline.
+    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, draws inline.
 
     What a lesson says of a measurement must hold where its output is stored (`llmc.course.measure.finding`).
     """
@@ -150,7 +150,8 @@ def run(path: Path, timeout: float) -> str:
 
 def main(argv=None) -> int:
     """Command line; exit status 2 on bad input or a failing notebook."""
-    parser = argparse.ArgumentParser(prog="python -m llmc.course.exercises.notebooks", description=__doc__.splitlines()[0])
+    about = __doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m llmc.course.exercises.notebooks", description=about)
     parser.add_argument("action", choices=("run", "format"))
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--timeout", type=float, default=300, help="seconds that one cell may take")

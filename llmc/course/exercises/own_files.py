@@ -1,6 +1,6 @@
-"""The files behind `llmc start` and `llmc update`: what the course gives, what a learner's copy holds, where it may lie.
+"""The files behind `llmc start` and `llmc update`: what the course gives, what a copy of it holds, where it may lie.
 
-Everything here refuses rather than guesses: a folder that is not empty, a damaged notebook, a place that belongs to git.
+Everything here refuses rather than guesses: a folder that is not empty, a damaged notebook, a place of git's.
 
 A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": {notebook: {cell id: fingerprint}},
 "files": {file: digest}, "course": digest of all}, with paths relative to the copy.
@@ -84,7 +84,8 @@ def read_state(copy) -> dict:
         raise UserError(f"{copy} is not a copy of the course; make one with `{llmc_command('start', 'my-course')}`.")
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        return {**new_state(), "cells": dict(stored["cells"]), "files": dict(stored["files"]), "course": stored["course"]}
+        cells, files = dict(stored["cells"]), dict(stored["files"])
+        return {**new_state(), "cells": cells, "files": files, "course": stored["course"]}
     except (ValueError, KeyError, TypeError):  # every cell that differs now counts as edited: nothing gets lost
         return new_state()
 

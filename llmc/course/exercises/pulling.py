@@ -1,8 +1,8 @@
 """`git pull` for a checkout in which somebody has run or edited notebooks, where git by itself would refuse.
 
-The notebooks that differ from the last commit step aside, git pulls, and each comes back: as it was where the course has
-not changed it, merged cell by cell where it has (merging.py). One that was only run becomes the course's. Until all is
-done, a second copy of each lies in .git/llmc-update/.
+The notebooks that differ from the last commit step aside, git pulls, and each comes back: as it was where the course
+has not changed it, merged cell by cell where it has (merging.py). One that was only run becomes the course's. Until all
+is done, a second copy of each lies in .git/llmc-update/.
 """
 
 import json

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from llmc.course.exercises.layout import place_in_copy
 from llmc.errors import UserError
 
-LINK = re.compile(r'(\]\(|(?:href|src)=")(?![\w.+-]+:|[/#])([^)\s"#]+)')  # Markdown's and HTML's; no address, no fragment
+LINK = re.compile(r'(\]\(|(?:href|src)=")(?![\w.+-]+:|[/#])([^)\s"#]+)')  # Markdown's, HTML's; no address or fragment
 
 
 def relinked(cell, inside: PurePosixPath, root: Path, copy: Path) -> dict:

@@ -2,7 +2,7 @@
 
 JupyterLab (4.6) and nbconvert's default template drop the alt text that comes with `image/png`; they keep that of an
 HTML image. So a figure is shown as both, and JupyterLab draws the HTML. Stored notebooks keep the PNG alone, with the
-alt text in the output's metadata (exercises/pictures.py).
+alt text in the output's metadata (png.py).
 """
 
 from llmc.course.figures.alt import words

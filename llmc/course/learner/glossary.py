@@ -19,10 +19,6 @@ class Symbol:
     shape: str = ""
     where: str = ""
 
-    def is_called(self, name) -> bool:
-        """Is this one of its spellings?"""
-        return name in self.names.split(", ")
-
 
 TABLE = """
 # Sizes
@@ -280,8 +276,7 @@ def glossary(name=None) -> Glossary:
     """All symbols, or those with one name. Raises Refusal, a UserError, for a name that the course does not use."""
     if name is None:
         return Glossary(ROOMS)
-    found = {room: [s for s in symbols if s.is_called(name)] for room, symbols in ROOMS.items()}
-    found = {room: symbols for room, symbols in found.items() if symbols}
+    found = {room: called for room in ROOMS if (called := [s for s in ROOMS[room] if name in s.names.split(", ")])}
     gradient = isinstance(name, str) and name[:1] == "d" and _names().get(name[1:])
     if not found and gradient:
         meaning = f"gradient of the loss with respect to {name[1:]}: {gradient.meaning}"

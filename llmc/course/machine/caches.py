@@ -23,10 +23,8 @@ def wrong_variable(what):
 
 def compiled(what) -> Row:
     """Whether there is a place to keep compiled kernels, those of the "cpu" backend and those of the emulator."""
-    own, users = (
-        Path(llmc.__file__).parent / "backends" / "cpu" / "__pycache__",
-        Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache"),
-    )
+    own = Path(llmc.__file__).parent / "backends" / "cpu" / "__pycache__"
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     numbas = [Path(os.environ["NUMBA_CACHE_DIR"])] if os.environ.get("NUMBA_CACHE_DIR") else []
     if not any(map(_can_be_written, [*numbas, own, _at_home(users)])):
         costs, name = "each start of training takes ten to thirty seconds longer", "NUMBA_CACHE_DIR"
