@@ -77,6 +77,9 @@ def _edit(rank, node, new, owner, field, index, old=None, said=None, constant=No
         shown[0] = ast.unparse(owner)
         with edited(changes):
             shown[1] = ast.unparse(owner)
+    elif isinstance(new, ast.BinOp | ast.UnaryOp) and f"({shown[0]})" not in ast.unparse(owner):
+        with edited(changes):
+            shown[1] = f"({shown[1]})" if f"({shown[1]})" in ast.unparse(owner) else shown[1]
     return Edit(rank, node.lineno, *apart(*shown), changes, constant, drops)
 
 
@@ -112,10 +115,9 @@ def _of_expression(node, owner, field, names):
 
 def _of_operation(node):
     left, right, op = node.left, node.right, type(node.op)
-    sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.MatMult: "@", ast.FloorDiv: "//"}.get(op, "")
     if op in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.BitAnd, ast.BitOr):
-        dropped = f"{sign} {short(_bracketed(right))}" if sign else None
-        yield 0, left, dropped, "" if dropped else None, None, op
+        dropped = short(ast.unparse(ast.BinOp(ast.Name("_"), node.op, right))[2:])  # "/ (b * c)"
+        yield 0, left, dropped, "", None, op
         yield 0, right if op is not ast.Sub else ast.UnaryOp(ast.USub(), right), None, None, None, op
     if op is ast.Pow:
         yield 0, left, None, None, None, op
@@ -320,11 +322,6 @@ def _names(function) -> list[str]:
     given = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     stored = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return list(dict.fromkeys([*given, *stored]))
-
-
-def _bracketed(node) -> str:
-    text = ast.unparse(node)
-    return f"({text})" if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub) else text
 
 
 def _quoted(line, most=SHOWN) -> str:
