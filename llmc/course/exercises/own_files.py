@@ -22,7 +22,6 @@ from llmc.files.atomic_write import atomic_write
 from llmc.terminal import llmc_command
 
 OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout, not for copies
-OLD_MARKER = ".llmc-exercises.json"  # of copies that held nothing but exercises
 EMPTY = {
     "metadata": {"kernelspec": dict(notebooks.KERNEL), "language_info": {"name": "python"}},
     "nbformat": 4,
@@ -95,27 +94,9 @@ def new_state() -> dict:
     return {"version": 2, "cells": {}, "files": {}, "course": None}
 
 
-def adopt_old(folder):
-    """Make a copy of a folder from the days when it held nothing but exercises, under the lessons' names."""
-    marker = folder / OLD_MARKER
-    if not marker.is_file() or (folder / MARKER).exists():
-        return
-    try:
-        given = dict(json.loads(marker.read_text(encoding="utf-8"))["cells"])
-    except (ValueError, KeyError, TypeError):
-        given = {}
-    for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")):
-        place = folder / place_in_copy(PurePosixPath("exercises", path.name))
-        place.parent.mkdir(exist_ok=True)
-        path.rename(place)
-    cells = {str(place_in_copy(PurePosixPath("exercises", f"{name}.ipynb"))): its for name, its in given.items()}
-    write_text(folder / MARKER, to_json({**new_state(), "cells": cells}))
-    marker.unlink()
-
-
 def refuse_bad_place(copy, root):
     """Raise UserError when this is no place for a new copy."""
-    if any((copy / marker).is_file() for marker in (MARKER, OLD_MARKER)):
+    if (copy / MARKER).is_file():
         update = llmc_command("update", copy)
         raise UserError(f"{copy} already holds a copy of the course; bring what is new to it with `{update}`.")
     if copy.exists() and not copy.is_dir():

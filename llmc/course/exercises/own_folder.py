@@ -44,7 +44,6 @@ def update(copy: Path, root: Path | None = None) -> list[str]:
     that was deleted comes back. Everything is merged before anything is written.
     """
     root, copy = root or files.course(), Path(copy).expanduser().resolve()
-    files.adopt_old(copy)
     state = files.read_state(copy)
     notebooks = {name: _brought(copy, name, cells, state) for name, cells in files.course_notebooks(root, copy).items()}
     for name, brought in notebooks.items():

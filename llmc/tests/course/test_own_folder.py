@@ -13,7 +13,6 @@ import pytest
 from llmc.cli import main
 from llmc.course import hint, progress
 from llmc.course.exercises import layout, notebooks, own_files
-from llmc.course.exercises.merging import fingerprints
 from llmc.course.exercises.own_folder import start, update
 from llmc.course.learner import journal
 from llmc.errors import UserError
@@ -298,21 +297,6 @@ def test_other_files_follow_the_course_until_they_are_changed(mine, root, name):
     source.write_text("Tutor better.\n", encoding="utf-8")
     update(mine, root)
     assert (mine / name).read_text(encoding="utf-8") == "Mine.\n"
-
-
-def test_a_folder_of_exercises_alone_from_earlier_days(root, tmp_path):
-    """Exercises lay at its top, under the lessons' names; its answers stay."""
-    old, cells = tmp_path / "old", own_files.built(root / "solutions" / "01_f.ipynb")
-    write(old / "01_f.ipynb", as_notebook(*cells))
-    given = {"version": 1, "cells": {"01_f": fingerprints(cells)}, "files": {}}
-    write(old / own_files.OLD_MARKER, given)
-    edit(old / "01_f.ipynb", "answer", "def f(x): return 2")
-    with pytest.raises(UserError, match="already holds a copy"):
-        start(old, root)
-    update(old, root)
-    assert sources(old / EXERCISE)["answer"] == "def f(x): return 2"
-    assert "(../01_f.ipynb" in sources(old / EXERCISE)["task"]
-    assert "run" in sources(old / LESSON) and not (old / own_files.OLD_MARKER).exists()
 
 
 # ------------------------------------------------------------------------------------------------- the real course
