@@ -147,12 +147,12 @@ def two_halves_before_they_are_expected(code):
     return replaced(code, expect, "", copy, halves + expect)
 
 
-@wrong("ring_of_stages", says="`used` with stage:parity 0:1 1:0 2:1 0:0 1:1 2:0 0:1 1:0; a ring that works has 0:1")
+@wrong("ring_of_stages", says="nobody had asked for that copy yet, so the wait for its mbarrier ended too early")
 def a_parity_for_each_round(code):
     return code.replace("round / STAGES % 2", "round % 2")
 
 
-@wrong("ring_of_stages", says="consumers that call `arrive` for `used`: 4 of 128; all of them must")
+@wrong("ring_of_stages", says="waits for phase 1 of the mbarrier there[0] to end, but 0 of its 1 arrivals come")
 def one_arrival_a_warp(code):
     return replaced(code, "arrive(&used[stage]);", "__syncwarp();\n            if (t % 32 == 0) arrive(&used[stage]);")
 
@@ -170,7 +170,7 @@ def one_line_at_a_time(code):
     return replaced(code, line, line + "            wait(&used[stage], round / STAGES % 2);\n")
 
 
-@wrong("ring_of_stages", says="the producer asks for each copy before it waits for its stage to be free")
+@wrong("ring_of_stages", says="for phase 0 of used[0]: 2 of its 128 arrivals come")
 def waits_after_the_copy(code):
     line = "            wait(&used[stage], round / STAGES % 2 ^ 1);\n"
     copy = "            copy(lines[stage], x + round * N, BYTES, &there[stage]);\n"
@@ -198,7 +198,7 @@ def bands_of_columns(block, blocks, down, across):
     return found
 
 
-@wrong("tiles_of_block", says="8 and 16 rows were right: here the last band has 3 rows.")
+@wrong("tiles_of_block", says="tile (8, 0) belongs to no block, with 1 block and 11 x 3 tiles")
 def only_full_bands(block, blocks, down, across):
     height = min(8, down)
     tiles = []
@@ -207,14 +207,14 @@ def only_full_bands(block, blocks, down, across):
     return [tiles[number] for number in range(block, len(tiles), blocks)]
 
 
-@wrong("tiles_of_block", says="block 4 has 9 tiles where 7 would do")
+@wrong("tiles_of_block", says="a block has 9 tiles where 7 would do")
 def the_rest_for_the_last_block(block, blocks, down, across):
     tiles = [(r, c) for top in range(0, down, 8) for c in range(across) for r in range(top, min(top + 8, down))]
     full = len(tiles) // blocks * blocks
     return tiles[:full][block::blocks] + (tiles[full:] if block == blocks - 1 else [])
 
 
-@wrong("tiles_of_block", says="The 12 tiles of the first turn are in rows: 12, columns: 1. Nearly a square")
+@wrong("tiles_of_block", says="every tile once, but the turns read 468 bands, with 12 blocks")
 def rows_for_each_block(block, blocks, down, across):
     return [(row, column) for row in range(block, down, blocks) for column in range(across)]
 

@@ -3,9 +3,7 @@
 import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
 
-from llmc.course.figures import BLUE, GREY, ORANGE, RED, tint
-from llmc.course.figures.axes import blank_axes
-from llmc.course.figures.flow import arrow, box
+from llmc.course.figures import BLUE, GREY, ORANGE, RED, arrow, blank_axes, box, tint
 
 
 def draw_layer(B, T, NH, hs):
@@ -18,11 +16,9 @@ def draw_layer(B, T, NH, hs):
     scores = box(ax, 5.2, 0.8, "S, the scores", f"{pairs}\n{of_pairs}", **large)
     shares = box(ax, 10.4, 0.8, "P", f"{pairs}\n{of_pairs}", **large)
     out = box(ax, 14.6, -0.9, "O", f"{rows}\n{of_rows}", **small)
-    arrow(ax, parts[0], scores)
-    arrow(ax, parts[1], scores)
+    for start, end in ((parts[0], scores), (parts[1], scores), (shares, out), (parts[2], out)):
+        arrow(ax, start, end)
     arrow(ax, scores, shares, "softmax")
-    arrow(ax, shares, out)
-    arrow(ax, parts[2], out)
     return fig
 
 
@@ -36,13 +32,12 @@ def draw_tiles(queries, tile, T):
             color = tint(BLUE if k0 == 0 else ORANGE, 0.45)
             ax.add_patch(Rectangle((k0, first), tile, queries, facecolor=color, edgecolor="white", lw=1.5))
         ax.text(T + 1, first + queries / 2, f"block {first // queries}", va="center", fontsize=9)
-    for t in range(T):  # pairs that the query does not see
-        ax.add_patch(Rectangle((t + 1, t), T - t - 1, 1, facecolor=GREY, alpha=0.35, lw=0))
+    ax.fill([0, T, T], [0, 0, T], color=GREY, alpha=0.35, lw=0)  # pairs that the query does not see
     for k0 in range(0, T, tile):
         words = f"tile {k0 // tile}: keys {k0} to {k0 + tile - 1}"
         ax.text(k0 + tile / 2, -1.5, words, ha="center", va="bottom", fontsize=10)
     ax.set(xlim=(0, T), ylim=(T, 0), xlabel="key", ylabel="query", xticks=range(0, T + 1, 8), yticks=range(0, T + 1, 8))
     ax.grid(visible=False)
-    alone = f"{T * (T + 1) // 2:,}"
-    ax.set_title(f"Blocks load {loads * tile} rows of keys, where single queries would load {alone}", pad=24)
+    alone = T * (T + 1) // 2
+    ax.set_title(f"Blocks load {loads * tile} rows of keys, where single queries would load {alone:,}", pad=24)
     return fig

@@ -7,12 +7,10 @@ LOW = -3.4e38  # the largest score of a part that has no keys
 
 def probabilities(scores):
     """p (heads, T, T) and stats (heads, T) of scores (heads, T, T)."""
-    seen = np.tril(np.ones(scores.shape[-2:], bool))  # (T, T)
+    seen = np.tri(scores.shape[-1], dtype=bool)  # (T, T)
     masked = np.where(seen, np.asarray(scores, np.float64), -np.inf)  # (heads, T, T)
-    top = masked.max(axis=-1, keepdims=True)  # (heads, T, 1)
-    e = np.exp(masked - top)  # (heads, T, T)
-    total = e.sum(axis=-1, keepdims=True)  # (heads, T, 1)
-    return e / total, (top + np.log(total))[..., 0]
+    stats = np.logaddexp.reduce(masked, axis=-1)  # (heads, T)
+    return np.exp(masked - stats[..., None]), stats
 
 
 def forward(q, k, v):
@@ -39,9 +37,8 @@ def parted(scores, values, parts):
 
     scores: (rows, keys), values: (rows, keys, hs). parts: how many keys each part has; it may be none.
     """
-    found, ends = [], np.cumsum(parts)
-    for first, end in zip(ends - parts, ends):
-        x, v = scores[:, first:end].astype(np.float64), values[:, first:end]  # (rows, size), (rows, size, hs)
+    found, ends = [], np.cumsum(parts)[:-1]
+    for x, v in zip(np.split(scores.astype(np.float64), ends, axis=1), np.split(values, ends, axis=1)):
         top = x.max(axis=1, initial=LOW)  # (rows,)
         e = np.exp(x - top[:, None])  # (rows, size)
         found.append((top, e.sum(axis=1), np.einsum("rk,rkc->rc", e, v)))
@@ -51,21 +48,8 @@ def parted(scores, values, parts):
 def merged(top, total, sums):
     """out (rows, hs) and stats (rows,) of all parts together."""
     top, total, sums = (np.asarray(a, np.float64) for a in (top, total, sums))
-    highest = top.max(axis=1, keepdims=True)  # (rows, 1)
-    factor = np.exp(top - highest)  # (rows, parts)
-    whole = (total * factor).sum(axis=1)  # (rows,)
-    return (sums * factor[..., None]).sum(axis=1) / whole[:, None], highest[:, 0] + np.log(whole)
-
-
-def low(heads, T, hs):
-    """q and k (heads, T, hs) whose scores lie around -30,000: far below a mask of -10,000, or even -20,000.
-
-    They are equal or far apart: there float32 has steps of 0.002, and shares of scores close together would be noise.
-    """
-    steps = np.arange(heads * T).reshape(heads, T, 1) * 7 % 11  # (heads, T, 1)
-    q = np.full((heads, T, hs), 64, np.float32)
-    k = -np.full((heads, T, hs), 30_000 / 64 / np.sqrt(hs)) + steps * 5 / 16  # (heads, T, hs)
-    return q, k.astype(np.float32)
+    stats = np.logaddexp.reduce(top + np.log(np.maximum(total, 1e-300)), axis=1)  # (rows,)   0: a part without keys
+    return np.einsum("rs,rsc->rc", np.exp(top - stats[:, None]), sums), stats
 
 
 def single(*arrays):

@@ -24,12 +24,8 @@ class Format:
     eps = property(lambda self: 2.0**-self.mantissa)  # the distance from 1 to the next larger number
     smallest_normal = property(lambda self: 2.0 ** (1 - self.bias))
     smallest = property(lambda self: self.smallest_normal * self.eps)  # the smallest subnormal number above 0
-
-    @property
-    def largest(self) -> float:
-        """The largest finite number: without infinity, only the very last bit pattern is lost, to NaN."""
-        top = 2**self.exponent - (2 if self.infinite else 1) - self.bias
-        return (2 - self.eps * (1 if self.infinite else 2)) * 2.0**top
+    over = property(lambda self: (1 << self.bits - 1) - (1 << self.mantissa * self.infinite))  # pattern of ∞, or NaN
+    largest = property(lambda self: float(decode(self.over - 1, self)))
 
 
 FP32, TF32 = Format("fp32", 8, 23), Format("tf32", 8, 10)
@@ -47,24 +43,19 @@ def encode(x, fmt):
     exponent = np.where(size > 0, np.maximum(np.frexp(size)[1] - 1, lowest), lowest)
     steps = np.rint(np.ldexp(size, fmt.mantissa - exponent)).astype(np.int64)  # rint: ties to even
     code = ((exponent + fmt.bias - 1).astype(np.int64) << fmt.mantissa) + steps  # a carry goes into the exponent
-    nan = (1 << fmt.bits - 1) - 1 if not fmt.infinite else ((1 << fmt.exponent + 1) - 1) << fmt.mantissa - 1
-    over = nan if not fmt.infinite else ((1 << fmt.exponent) - 1) << fmt.mantissa
-    code = np.where((code >= over) | np.isinf(x), over, code)
+    code = np.where((code >= fmt.over) | np.isinf(x), fmt.over, code)
+    nan = fmt.over + (fmt.infinite << fmt.mantissa - 1)
     return np.where(np.isnan(x), nan, code) | (np.signbit(x).astype(np.int64) << fmt.bits - 1)
 
 
 def decode(codes, fmt):
     """The numbers (float64) that bit patterns stand for."""
     codes = np.asarray(codes).astype(np.int64)
-    field, mantissa = codes >> fmt.mantissa & (1 << fmt.exponent) - 1, codes & (1 << fmt.mantissa) - 1
-    normal = field > 0
-    steps = (mantissa + (normal << fmt.mantissa)).astype(np.float64)  # the leading 1 is not stored
+    pattern = codes & (1 << fmt.bits - 1) - 1  # without the sign
+    field, mantissa = np.divmod(pattern, 1 << fmt.mantissa)
+    steps = (mantissa + ((field > 0) << fmt.mantissa)).astype(np.float64)  # the leading 1 is not stored
     size = np.ldexp(steps, np.maximum(field, 1) - fmt.bias - fmt.mantissa)
-    top = field == (1 << fmt.exponent) - 1
-    if fmt.infinite:
-        size = np.where(top, np.where(mantissa == 0, np.inf, np.nan), size)
-    else:
-        size = np.where(top & (mantissa == (1 << fmt.mantissa) - 1), np.nan, size)
+    size = np.where(pattern < fmt.over, size, np.where(fmt.infinite & (pattern == fmt.over), np.inf, np.nan))
     return np.where(codes >> fmt.bits - 1 & 1, -size, size)
 
 
@@ -74,11 +65,7 @@ def rounded(x, fmt):
 
 
 def fields(code, fmt) -> str:
-    """ "0 01111111 0000000": sign, exponent and mantissa of a bit pattern.
-
-    >>> fields(0x3F80, BF16)
-    '0 01111111 0000000'
-    """
+    """ "0 01111111 0000000": sign, exponent and mantissa of a bit pattern, here 0x3F80 in bf16."""
     text = f"{int(code):0{fmt.bits}b}"
     return f"{text[0]} {text[1 : 1 + fmt.exponent]} {text[1 + fmt.exponent :]}"
 
@@ -88,10 +75,7 @@ def meaning(code, fmt) -> str:
     value = float(decode(code, fmt))
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "infinity" if value > 0 else "minus infinity"
-    field, mantissa = int(code) >> fmt.mantissa & (1 << fmt.exponent) - 1, int(code) & (1 << fmt.mantissa) - 1
-    sign = "−" if int(code) >> fmt.bits - 1 & 1 else "+"
-    if field == 0 and mantissa == 0:
-        return f"{sign}0"
-    share = mantissa / 2**fmt.mantissa
-    power = max(field, 1) - fmt.bias
-    return f"{sign}{(field > 0) + share:.9g} · 2^{power} = {value:.9g}" + (" (subnormal)" if field == 0 else "")
+    sign, (field, mantissa) = "+−"[int(np.signbit(value))], divmod(int(code) % (1 << fmt.bits - 1), 1 << fmt.mantissa)
+    digits, power = (field > 0) + mantissa * fmt.eps, max(field, 1) - fmt.bias
+    subnormal = " (subnormal)" * (field == 0)
+    return f"{sign}{digits:.9g} · 2^{power} = {value:.9g}{subnormal}" if value else f"{sign}0"

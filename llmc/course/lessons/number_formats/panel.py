@@ -1,7 +1,5 @@
 """A panel that takes a number apart: type it, choose a format, flip single bits, go to the next number."""
 
-from contextlib import suppress
-
 import numpy as np
 
 from llmc.course.lessons.number_formats.formats import FORMATS, decode, encode, meaning
@@ -9,31 +7,25 @@ from llmc.course.lessons.number_formats.formats import FORMATS, decode, encode, 
 COLORS = ("danger", "warning", "info")  # of the buttons: sign, exponent, mantissa
 
 
-def bit_panel(number=0.1, name="bf16"):
-    """The panel (an ipywidgets box). Needs a running kernel, as all widgets do."""
-    return Panel(number, name).box
-
-
 class Panel:
-    """Widgets around one bit pattern, `code`; each change of it is written to the buttons and to the text."""
+    """Widgets, in a `box`, around one bit pattern, `code`. Needs a running kernel, as all widgets do."""
 
     def __init__(self, number, name):
         import ipywidgets as widgets
 
-        self.code = 0
+        self.code, self._busy = 0, False  # busy: while the panel itself changes its widgets
         self.field = widgets.Text(f"{number:g}", description="number", continuous_update=False)
         self.choice = widgets.Dropdown(options=list(FORMATS), value=name, description="format")
         self.down, self.up = (widgets.Button(description=text) for text in ("previous number", "next number"))
         small = widgets.Layout(width="26px", padding="0", margin="0 1px 0 0")
         self.bits = [widgets.ToggleButton(description="0", layout=small) for _ in range(32)]
         self.text = widgets.HTML()
-        self._busy = False  # while the panel itself changes its widgets
-        self.field.observe(lambda change: self.read(), "value")
-        self.choice.observe(lambda change: self.read(), "value")
-        self.down.on_click(lambda button: self.step(-1))
-        self.up.on_click(lambda button: self.step(1))
+        for each in (self.field, self.choice):
+            each.observe(lambda change: self.read(), "value")
         for bit in self.bits:
             bit.observe(lambda change: self.flipped(), "value")
+        self.down.on_click(lambda button: self.step(-1))
+        self.up.on_click(lambda button: self.step(1))
         rows = [widgets.HBox([self.field, self.choice, self.down, self.up]), widgets.HBox(self.bits), self.text]
         self.box = widgets.VBox(rows)
         self.read()
@@ -43,18 +35,15 @@ class Panel:
     def read(self):
         """Take the number that was typed."""
         try:
-            number = float(self.field.value)
+            self.show(int(encode(float(self.field.value), self.fmt)))
         except ValueError:
             self.text.value = "Type a number, 0.1 or 1e-8 or inf."
-            return
-        self.show(int(encode(number, self.fmt)))
 
     def step(self, by):
         """The neighbour: the pattern, read as a whole number, plus or minus 1; away from 0 is plus."""
-        sign = self.code >> self.fmt.bits - 1
-        size = self.code & (1 << self.fmt.bits - 1) - 1
-        size = min(max(size + (-by if sign else by), 0), (1 << self.fmt.bits - 1) - 1)
-        self.show(sign << self.fmt.bits - 1 | size)
+        half = 1 << self.fmt.bits - 1
+        sign, size = divmod(self.code, half)
+        self.show(sign * half + min(max(size + (-by if sign else by), 0), half - 1))
 
     def flipped(self):
         """Read the buttons."""
@@ -69,17 +58,9 @@ class Panel:
             bit.value = k < fmt.bits and bool(code >> fmt.bits - 1 - k & 1)
             bit.description = str(int(bit.value))
             bit.button_style = COLORS[0 if k == 0 else 1 if k <= fmt.exponent else 2]
-        self._busy = False
-        self.text.value = self._words(code, fmt)
-
-    def _words(self, code, fmt) -> str:
-        value = float(decode(code, fmt))
+        self._busy, value = False, float(decode(code, fmt))
         lines = [f"<b>{meaning(code, fmt)}</b>", f"bits {code:0{-(-fmt.bits // 4)}X} (hexadecimal)"]
         if np.isfinite(value):
-            size = code & (1 << fmt.bits - 1) - 1
-            step = abs(float(decode(size + 1, fmt)) - abs(value)) if size + 1 < 1 << fmt.bits - 1 else np.inf
+            step = float(decode((code & (1 << fmt.bits - 1) - 1) + 1, fmt)) - abs(value)
             lines.append(f"the next larger size is {step:.3g} away" if np.isfinite(step) else "the largest number")
-        with suppress(ValueError):
-            error = abs(value - float(self.field.value))
-            lines.append(f"typed: {self.field.value}; this is {error:.3g} away from it")
-        return "<br>".join(lines)
+        self.text.value = "<br>".join(lines)

@@ -32,29 +32,24 @@ class After:
 
     def __getattr__(self, name):
         function = getattr(self._backend, name)
-        after = [(places[name], then) for places, then in self._then if then is not None and name in places]
-        if not after:
-            return function
+        after = [(place, then) for places, then in self._then if then for place in places.get(name, ())]
 
         def wrapped(*arguments, **options):
             result = function(*arguments, **options)
-            for places, then in after:
-                for place in places:
-                    then(arguments[place])
+            for place, then in after:
+                then(arguments[place])
             return result
 
-        return wrapped
+        return wrapped if after else function
 
 
 @lru_cache
 def letters(n=100_000):
-    """(n,) int32, read-only: letters and spaces of the manual that comes with Python, 0 … 26."""
+    """(n,) int32: letters and spaces of the manual that comes with Python, 0 … 26."""
     from pydoc_data.topics import topics
 
     text = re.sub("[^a-z]+", " ", " ".join(topics[name] for name in sorted(topics)).lower())[:n]
-    ids = np.array([LETTERS.index(letter) for letter in text], np.int32)
-    ids.setflags(write=False)
-    return ids
+    return np.array([LETTERS.index(letter) for letter in text], np.int32)
 
 
 class Letters:
@@ -74,3 +69,26 @@ def letter_model(backend="numpy", C=32):
     model = GPT2(GPT2Config(maxT=16, V=27, L=2, NH=2, C=C), backend)
     model.init_weights(42)
     return model
+
+
+@lru_cache
+def real_tensors() -> dict:
+    """{name: float32 array} of a small GPT-2 on letters, in the middle of its 60th step."""
+    from threadpoolctl import threadpool_limits  # here, because importing a check needs NumPy alone
+
+    batches, gradients = Letters(), []
+    model = letter_model(After("numpy", gradient=lambda array: gradients.append(array.copy())))
+    with threadpool_limits(1, user_api="blas"):  # the arrays are small: more threads would only wait for each other
+        for _ in range(60):
+            gradients.clear()
+            model.zero_grad()
+            model.forward(*batches.next_batch(), dloss=1.0)
+            model.backward()
+            model.update(2e-3, weight_decay=0.1)
+    V = model.config.V
+    return {
+        "weights of fc": model.params["fcw"][0].copy(),  # (4C, C)
+        "gradient of the logits": gradients[0][..., :V],  # (B, T, V)
+        "gradient of wte": model.grads["wte"][:V].copy(),  # (V, C)
+        "gradient of qkv": gradients[-3],  # (B, T, 3C)
+    }

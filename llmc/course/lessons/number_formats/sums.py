@@ -1,7 +1,6 @@
-"""Lesson 18: sums whose rounding errors grow in different ways, row by row and in the numbers' own precision.
+"""Sums over the first axis of x (n, C), in its own precision, whose rounding errors grow in different ways.
 
-Arrays are (n, C), and sums go over the first axis. Source: Kahan,
-"Further remarks on reducing truncation errors" (1965).
+Source: Kahan, "Further remarks on reducing truncation errors" (1965).
 """
 
 from math import fsum
@@ -11,10 +10,7 @@ import numpy as np
 
 def plain(x):
     """(C,) one row after the other."""
-    total = np.zeros_like(x[0])
-    for row in x:
-        total = total + row  # (C,)
-    return total
+    return sum(x, np.zeros_like(x[0]))
 
 
 def pairwise(x):

@@ -1,15 +1,24 @@
-"""Lesson 19's exercises: what is right, what is tried, and which mistakes have a name. 3 and 4: rings.py, order.py."""
+"""Lesson 19's exercises: what is right, what is tried, and which mistakes have a name."""
+
+from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
-from llmc.course.lessons.tensor_cores import softening
-from llmc.course.lessons.tensor_cores.order import bands_read, judge_tiles  # noqa: F401, for the check cells
-from llmc.course.lessons.tensor_cores.rings import judge_ring, runs_ahead  # noqa: F401, likewise
+from llmc.course.lessons.attention.references import softmax
+from llmc.course.lessons.matmul_kernels.exercises import noted
+from llmc.course.lessons.tensor_cores.steps import bands_read, in_bands, turns_of
 
 HOLDS, TURNED = "2.2 · v3: who holds what", "2.3 · v4: four squares at once"
 SWIZZLED, SOFTENED = "2.4 · v5: swizzled, without a gap", "5.1 · A softmax in four lanes"
+ROLES, PHASES, EARLY = "3.4 · v8: roles", "3.2 · Barriers with phases", "6.1 · A wait too few"
+STAGES, N, THREADS = 3, 128, 160  # of the ring; numbers of a line
+GRIDS = [(1, 8, 3), (1, 16, 3), (1, 11, 3), (1, 3, 4)]  # blocks, down, across; one block shows the numbering
+GRIDS += [(8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1)]
+GRIDS += [(8, 24, 5)]  # with as many blocks as one before
+MOST = 1.25  # times as many bands as in bands of 8 rows may be read
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -26,6 +35,12 @@ def matrices(c):
     for M, K in ((64, 64), (128, 64), (64, 192)):
         turned, a = c.output(K, M, dtype=np.float16), c.random(M, K, dtype=np.float16)  # (K, M), (M, K)
         yield M // 64 * (K // 64), 128, (turned, a, M, K)
+
+
+def lines(c):
+    """grid, block, (result (blocks, 128), x (blocks, rounds, 128), rounds): fewer rounds than stages, and laps."""
+    for blocks, rounds in ((1, 3), (1, 1), (1, 4), (2, 7), (1, 11)):
+        yield blocks, THREADS, (c.output(blocks, N), c.random(blocks, rounds, N), rounds)
 
 
 def scores_and_values(c):
@@ -53,15 +68,79 @@ def written_once(c, result):
         raise WrongAnswer(f"{told}, after the last step of k", Kind.DEMAND, look=c.exercise.look_for())
 
 
-def judge_softmax(c, code, grid, block, arguments):
-    """Launch and compare; where nothing else explains NaN and infinite entries, say where they come from."""
-    try:
-        c.compare(code, grid, block, arguments)
-    except WrongAnswer as error:
-        if error.diagnosis.kind is Kind.PLACE and not np.isfinite(arguments[0]).all():
-            why = "exp overflows above 88.7, infinity times 0 is NaN, and so are 0 / 0 and infinity - infinity"
-            error.diagnosis.kind, error.diagnosis.sentence = Kind.RULE, f"out has NaN or infinite entries: {why}"
-        raise
+def halved(result, x, rounds):
+    """(blocks, 128) of x (blocks, rounds, 128): each line counts half as much as the next."""
+    weights = 0.5 ** np.arange(rounds)[::-1]  # (rounds,)
+    return np.einsum("r,brn->bn", weights, x.astype(np.float64)).astype(np.float32)
+
+
+def runs_ahead(c):
+    """WrongAnswer if the producer, while nothing is used, does not fill all stages; or waits for its own copies.
+
+    The kernel runs once more with helpers that only note what thread 0 calls them with: nobody waits.
+    """
+    barrier = "(int)__cvta_generic_to_shared(barrier)"
+    notes = {"init": ("0", barrier, "0"), "expect": ("1", barrier, "0"), "wait": ("2", barrier, "parity & 1")}
+    arguments = np.zeros((1, N), np.float32), np.ones((1, 8, N), np.float32), 8  # eight rounds
+    notes |= {"arrive": (), "copy": ()}
+    calls = noted(c.report.raw.code, c.name, THREADS, arguments, notes, "return;")
+    calls = [*zip(calls[::3], calls[1::3], calls[2::3])]  # which, barrier, parity
+    used = [barrier for _, barrier, _ in calls[1 : 2 * STAGES : 2]]  # of there[0], used[0], there[1], …
+    asked, newest, own, blocked = 0, 0, 0, False
+    for which, barrier, parity in calls[2 * STAGES :]:
+        own += which == 2 and barrier == newest
+        blocked |= which == 2 and barrier in used and parity == 0
+        asked, newest = (asked + (not blocked), barrier) if which == 1 else (asked, newest)
+    told = f"never more than {asked} of {STAGES} stages hold a line while nothing is used up" * (asked < STAGES)
+    if own > 4:
+        told = "only one copy is under way at a time: the producer waits until the line that it asked for is there"
+    if calls and told:
+        raise WrongAnswer(f"right, but {told}", Kind.DEMAND, look=c.exercise.look_for())
+    if calls:
+        c.say(f"The producer runs {asked} lines ahead.")
+
+
+def all_finite(tried):
+    """A sentence if out (B, 16, 8) has NaN or infinite entries."""
+    why = "exp overflows above 88.7, infinity times 0 is NaN, and so are 0 / 0 and infinity - infinity"
+    return None if np.isfinite(tried.got["out"]).all() else f"out has NaN or infinite entries: {why}"
+
+
+def judge_tiles(c, function, blocks, down, across) -> int:
+    """Bands read; WrongAnswer unless every tile is had once, blocks have equally many, and turns read little."""
+    lists = [pairs(c.call(function, block, blocks, down, across)) for block in range(blocks)]
+    c.calls.clear()  # what follows is no matter of the last call alone
+    grid, every = f", with {blocks} block{'s' * (blocks > 1)} and {down} x {across} tiles", {*np.ndindex(down, across)}
+    had = Counter(tile for tiles in lists for tile in tiles or ())
+    least, longest = -(-len(every) // blocks), max(len(tiles or ()) for tiles in lists)
+    kind, told = Kind.RULE, ""
+    if None in lists:
+        kind, told = Kind.SHAPE, f"block {lists.index(None)} should get a list of pairs (row, column) of ints"
+    elif strange := [*{*had} - every]:
+        told = f"there is no tile {min(strange)}{grid}"
+    elif missing := every - {*had}:
+        told = f"tile {min(missing)} belongs to no block{grid}"
+    elif max(had.values()) > 1:
+        told = f"tile {max(had, key=had.get)} is had {max(had.values())} times{grid}"
+    elif longest > least:
+        told = f"a block has {longest} tiles where {least} would do{grid}"
+    else:
+        read = bands_read([[tiles[t] for tiles in lists if t < len(tiles)] for t in range(longest)])
+        ours = bands_read(turns_of(in_bands, blocks, down, across))
+        if read > MOST * ours:
+            kind, told = Kind.DEMAND, f"every tile once, but the turns read {read} bands{grid}; {ours} would do"
+    if told:
+        raise WrongAnswer(told, kind, look=c.exercise.look_for())
+    return read
+
+
+def pairs(tiles) -> list | None:
+    """What was returned for a block, as pairs of ints; None for anything else."""
+    with suppress(TypeError, ValueError):
+        found = [(row, column) for row, column in tiles]
+        if all(isinstance(n, int | np.integer) for pair in found for n in pair):
+            return [(int(row), int(column)) for row, column in found]
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------- exercises
@@ -82,15 +161,14 @@ Exercise(
     mistakes=rf"""
         with registers 1 and 2 of a exchanged: register 1 holds the rows 8 further down
             | pair(above + 8 * K); => pair(above + 8); ;; x[2] = pair(above + 8) => x[2] = pair(above + 8 * K)
-        with row lane % 8 and pair lane / 8 in a: a lane's row is lane / 4 | {A8}
         with column lane % 8 and pair lane / 8 in b: a lane's column is lane / 4 | {B8}
         with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4 | {D8}
         with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4 | {A8} ;; {B8}
-        with row lane % 8 and pair lane / 8 in a, b and d: it is lane / 4 and lane % 4 | {A8} ;; {B8} ;; {D8}
-        with k = lane % 4 in place of lane % 4 * 2 in a: each register holds two numbers | {A1}
         with k = lane % 4 in place of lane % 4 * 2 in a and b: each register holds two numbers | {A1} ;; {B1}
         with all four registers of a from its first eight rows
             | pair(above + 8 * K); => pair(above); ;; pair(above + 8 * K + 8) => pair(above + 8)
+        with row lane % 4 and k = lane / 4 * 2 in a: they are exchanged
+            | {A} => {A.replace("lane / 4", "lane % 4").replace("lane % 4 * 2", "lane / 4 * 2")}
         with rows lane / 4 * 2 and the next one of a: a lane has row lane / 4, and in registers 1 and 3 the one 8 below
             | {A} => {A.replace("/ 4", "/ 4 * 2")}
             ;; pair(above + 8 * K); => pair(above + K); ;; pair(above + 8 * K + 8) => pair(above + K + 8)
@@ -98,12 +176,8 @@ Exercise(
             | = d[1] => = d[2] ;; place[8 * N] = d[2] => place[8 * N] = d[1]
         with rows lane / 4 * 2 and the next one of d: d[0] and d[1] are in row lane / 4, the others eight rows below
             | {D} => {D.replace("/ 4", "/ 4 * 2")} ;; place[8 * N] => place[N] ;; place[8 * N + 1] => place[N + 1]
-        with the first 16 k of a and b again and again
-            | {A} => {A.replace("+ k0 ", "")} ;; {B} => {B.replace("+ k0 ", "")}
         = the product of the last 16 k alone
             | pair(column + 8); => pair(column + 8);\n        for (int i = 0; i < 4; i++) d[i] = 0;
-        with row lane % 4 and k = lane / 4 * 2 in a: they are exchanged
-            | {A} => {A.replace("lane / 4", "lane % 4").replace("lane % 4 * 2", "lane / 4 * 2")}
         with b read as (K, N), as if the numbers of a column lay N apart
             | {B} => b + (k0 + lane % 4 * 2) * N + n0 + lane / 4
             ;; pair(column); => column[0].bits | (unsigned)column[N].bits << 16;
@@ -125,8 +199,6 @@ Exercise(
     | dict.fromkeys(("race", "uninitialised", "out-of-bounds", "bounds", "misaligned", "bank_conflicts"), SWIZZLED),
     mistakes=rf"""
         [{SWIZZLED}] with groups read where others are kept | [place(line, square % 8)] => [square % 8]
-        [{SWIZZLED}] with groups read where others are kept, which a sum has moved
-            | return group ^ line % 8 => return (group + line) % 8 ;; [place(line, square % 8)] => [square % 8]
         [{SWIZZLED}] with groups kept at (group + line) % 8 and read at group ^ line % 8
             | return group ^ line % 8 => return (group + line) % 8
             ;; [place(line, square % 8)] => [square % 8 ^ lane % 8]
@@ -143,6 +215,25 @@ Exercise(
     """,
 )
 
+Exercise(
+    "ring_of_stages",
+    "19",
+    reference=halved,
+    writes="result",
+    cases=lines,
+    look=dict.fromkeys(("", "race", "never-written"), ROLES)
+    | dict.fromkeys(("copy-race", "uninitialised"), EARLY)
+    | dict.fromkeys(("deadlock", "mbarrier"), PHASES)
+    | dict.fromkeys(("out-of-bounds", "wrong-tile"), "3.1 · A machine for copies"),
+    mistakes=r"""
+        with each new line halved, too: only `total`, which was there before it, counts half
+            | total / 2 + lines[stage][t] => (total + lines[stage][t]) / 2
+        with the first line again and again | x + round * N => x
+    """,
+)
+
+Exercise("tiles_of_block", "19", cases=lambda c: iter(GRIDS), look="2.6 · Which tile comes next?")
+
 MEET = "higher = fmaxf(higher, __shfl_xor_sync(ALL, higher, {}));"
 MEET_1, MEET_2, MEET_32 = MEET.format(1), MEET.format(2), "for (int gap = 16; gap > 0; gap /= 2) " + MEET.format("gap")
 ADD_1, ADD_2 = "whole = total[n] + __shfl_xor_sync(ALL, total[n], 1);", "whole += __shfl_xor_sync(ALL, whole, 2);"
@@ -150,9 +241,10 @@ ADD_1, ADD_2 = "whole = total[n] + __shfl_xor_sync(ALL, total[n], 1);", "whole +
 Exercise(
     "softmax_in_fragments",
     "19",
-    reference=lambda out, scores, values, T: softening.attend(scores, values).astype(np.float32),
+    reference=lambda out, scores, values, T: (softmax(scores.astype(np.float64)) @ values).astype(np.float32),
     writes="out",
     cases=scores_and_values,
+    rules=(all_finite,),
     rtol=2e-3,
     look=SOFTENED,
     mistakes=rf"""
@@ -168,17 +260,11 @@ Exercise(
             | {ADD_1} => whole = total[n]; ;; {ADD_2}
             => for (int gap = 16; gap > 0; gap /= 2) whole += __shfl_xor_sync(ALL, whole, gap);
         with each lane's own total: four lanes share a row | {ADD_1} => whole = total[n]; ;; {ADD_2} =>
-        with totals of other rows added (xor 8 and 16): the lanes of a row are 1 and 2 apart
-            | {ADD_1} => {ADD_1.replace("1)", "16)")} ;; {ADD_2} => {ADD_2.replace("2)", "8)")}
-        with a total of three of the four lanes of a row | {ADD_2} => whole += __shfl_xor_sync(ALL, total[n], 2);
         with totals added up over the four lanes after every tile: what was added up before then counts 4, 16, … times
             | total[n] += score;\n        }} => total[n] += score;\n        }}
             \n        total[n] += __shfl_xor_sync(ALL, total[n], 1), total[n] += __shfl_xor_sync(ALL, total[n], 2);
-        with a total of the first of each two columns alone, without scores[i][2 * n + 1]
-            | total[n] += score; => if (i % 2 == 0) total[n] += score;
         with all four sums shrunk for each row: sums[2 * n] and sums[2 * n + 1] are row n's
             | i < 2; i++) sums[2 * n + i] => i < 4; i++) sums[i]
-        with a maximum of this tile alone, without top[n] | float higher = top[n] => float higher = -INFINITY
         with a total of the last tile alone | total[n] *= shrink => total[n] = 0
         with scores[i][1] and scores[i][2] taken for each other: the first two of four are one row's
             | scores[i / 2][2 * n + i % 2]) => scores[i / 2][n + i % 2 * 2])

@@ -1,12 +1,19 @@
-"""Lesson 19: times of every version of the product, and of flash attention, on a GPU; the library's beside them.
+"""Lesson 19: every version of the product and of flash attention on a GPU, the library's beside them: times, counters.
 
-    python3 -m llmc.course.lessons.tensor_cores.measured OUT.json
+    measured="python3 -m llmc.course.lessons.tensor_cores.measured"
+    $measured OUT.json
+    ncu --clock-control none --page raw --csv -k 'regex:matmul_v|attention|nvjet|gemm' --metrics $($measured names) \
+        $measured launch > raw.csv
+    $measured OUT.json raw.csv
 
-It needs CuPy and ml_dtypes. Where there is no GPU, the lesson shows notebooks/reference/h200_tensor_cores.json, if it
-is there. A row: {"what": "product", "attention" or "attention backward", "version": "v2" …, "library", "sizes":
-[M, N, K] or [B, T, NH, hs], "us", "tflop_s", "error", "right", "device"}.
+The second line measures times; it needs CuPy and ml_dtypes. A row: {"what": "product", "attention" or "attention
+backward", "version": "v2" …, "library", "sizes": [M, N, K] or [B, T, NH, hs], "us", "tflop_s", "error": to the first
+version, "right", "device"}. NVIDIA's profiler ncu launches each version once and counts, which needs a Hopper GPU. A
+row: {"kernel", "us", "busy": % of the time that tensor cores compute, "conflicts": extra passes through the banks of
+shared memory, "registers" of a thread, "waits": what keeps a warp waiting most}.
 """
 
+import csv
 import json
 import sys
 from functools import partial
@@ -15,8 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from llmc import cuda
+from llmc.bench.kernels.cases import Numbers
 from llmc.bench.kernels.checks import difference
 from llmc.bench.kernels.times import microseconds
+from llmc.course.lessons.matmul_kernels.ladders import columns
 from llmc.course.lessons.tensor_cores.steps import AGREE, BF16, launch
 from llmc.errors import UserError
 from llmc.kernels import tensor_cores
@@ -24,18 +33,19 @@ from llmc.kernels.mixed import attention, matmul
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.mixed.pointwise import round_to
 
-TABLE = Path("reference/h200_tensor_cores.json")  # in the lessons' folder
+TIMES, COUNTERS = (Path(f"reference/h200_tensor_cores{name}.json") for name in ("", "_counters"))  # stored
 SQUARE, LARGE, FC = (4096,) * 3, (8192,) * 3, (32768, 3072, 768)  # M, N, K; GPT-2's first of the MLP, B=32
 HEADS = 32, 1024, 12, 64  # B, T, NH, hs
-LIBRARY = "library"  # cuBLASLt, cuDNN
+LIBRARY = "library"  # cuBLASLt, cuDNN: version None
 SETS = 3  # of arrays, which take turns
 
+# ------------------------------------------------------------------------------------------------------ the times
 
-def low(shape, seed, scale=1.0):
+
+def low(*shape, seed):
     """Random bfloat16 numbers where kernels run."""
-    numbers = cuda.asarray(np.random.default_rng(seed).normal(0, scale, shape).astype(np.float32))
     rounded = cuda.xp.empty(shape, BF16)
-    round_to(rounded, numbers)
+    round_to(rounded, Numbers(cuda.xp, seed).normal(*shape))
     return rounded
 
 
@@ -44,85 +54,63 @@ def zeros(*shape):
     return cuda.xp.zeros(shape, np.uint16).view(BF16)
 
 
-def timed(call, sets, flops, graph=True) -> dict:
-    """µs and TFLOP/s of call(*arrays), on a GPU."""
-    if cuda.device() != "gpu":
-        return {}
-    us = microseconds([partial(call, *each) for each in sets], graph=graph)
-    return {"us": float(f"{us:.4g}"), "tflop_s": float(f"{flops / us / 1e6:.4g}")}
+def compared(what, sizes, call, versions, sets, result, flops=0, before=None) -> list[dict]:
+    """A row for each version: call(version, *arrays) writes the array of number `result`, as the first version does.
+
+    flops: of a call, which is timed on a GPU; 0: it is not. before: a function that is called first, on all sets.
+    """
+    rows, right = [], None
+    for version in versions:
+        for each in sets if before else ():
+            before(version, *each)
+        call(version, *sets[0])
+        found = cuda.asnumpy(sets[0][result]).astype(np.float32)  # as the array
+        sets[0][result].view(np.uint16)[...] = 0
+        right = found if right is None else right
+        error = difference(found, right)
+        row = {"what": what, "version": f"v{version}" if version else LIBRARY, "sizes": list(sizes)}
+        row |= {"error": float(f"{error:.3g}"), "right": bool(error <= AGREE * (1 if what == "product" else 2))}
+        if flops and cuda.device() == "gpu":
+            us = microseconds([partial(call, version, *each) for each in sets], graph=version is not None)
+            row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{flops / us / 1e6:.4g}")}
+        rows.append(row)
+    return rows
 
 
 def products(sizes, versions, time=True) -> list[dict]:
-    """A row for each version of result (M, N) = a (M, K) bᵀ, and one for the library. time: whether they are timed."""
+    """A row for each version of result (M, N) = a (M, K) bᵀ, None is the library's. time: whether they are timed."""
     M, N, K = sizes
-    sets = [(zeros(M, N), low((M, K), 2 * k), low((N, K), 2 * k + 1)) for k in range(SETS)]
+    sets = [(zeros(M, N), low(M, K, seed=2 * k), low(N, K, seed=2 * k + 1)) for k in range(SETS)]
 
-    def own(version, result, a, b):
-        launch(Product("matmul_forward", result, a, b, M, N, K), version)
+    def multiply(version, result, a, b):
+        if version:
+            launch(Product("matmul_forward", result, a, b, M, N, K), version)
+        else:
+            matmul.matmul_forward(result[None], a[None], b, None)
 
-    def library(result, a, b):
-        matmul.matmul_forward(result[None], a[None], b, None)
-
-    calls = {f"v{version}": partial(own, version) for version in versions} | {LIBRARY: library}
-    result, a, b = sets[0]
-    library(*sets[0])
-    reference = cuda.asnumpy(result).astype(np.float32)  # (M, N)
-    if K <= 1024:  # few enough for NumPy
-        some = slice(0, min(M, 512))
-        exact = cuda.asnumpy(a)[some].astype(np.float32) @ cuda.asnumpy(b).astype(np.float32).T
-        assert difference(reference[some], exact) <= AGREE
-    rows = []
-    for version, call in calls.items():
-        result.view(np.uint16)[...] = 0
-        call(*sets[0])
-        error = difference(cuda.asnumpy(result), reference)
-        row = {"what": "product", "version": version, "sizes": list(sizes), "error": float(f"{error:.3g}")}
-        row["right"] = bool(error <= AGREE)
-        rows.append(row | (timed(call, sets, 2 * M * N * K, version != LIBRARY) if time else {}))
-    return rows
+    return compared("product", sizes, multiply, versions, sets, 0, 2 * M * N * K * time)
 
 
 def heads(sizes, versions, time=True) -> list[dict]:
-    """Rows for each version of attention's passes, and for cuDNN where it is."""
+    """Rows for each version of attention's passes; None is cuDNN's."""
     B, T, NH, hs = sizes
-    C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2  # of pairs that are seen
-    xp, whose = cuda.xp, {f"v{version}": version for version in versions} | ({LIBRARY: None} if _has_cudnn() else {})
-    of_C, of_3C, of_T = (B, T, C), (B, T, 3 * C), (B, NH, T)
+    C, flops = NH * hs, 4 * hs * B * NH * T * (T + 1) // 2 * time  # of pairs that are seen
     sets = [
-        (low(of_3C, k), zeros(*of_C), xp.zeros(of_T, np.float32), low(of_C, 9 + k), zeros(*of_3C)) for k in range(SETS)
-    ]
+        (low(B, T, 3 * C, seed=k), zeros(B, T, C), cuda.xp.zeros((B, NH, T), np.float32), low(B, T, C, seed=9 + k),
+         zeros(B, T, 3 * C)) for k in range(SETS)
+    ]  # fmt: skip
 
     def forward(version, qkv, out, stats, dout, dqkv):
+        attention.attend_by("own" if version else "cudnn")
         attention.attention_forward(out, stats, qkv, NH, version=version)
 
-    def backward(version, qkv, out, stats, dout, dqkv):
+    def backward(version, qkv, out, stats, dout, dqkv):  # after a forward pass of the same version
         attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version=version)
 
-    rows = []
-    for what, call, factor, result in (("attention", forward, 1, 1), ("attention backward", backward, 2.5, 4)):
-        reference = None
-        for name, version in whose.items():
-            attention.attend_by("cudnn" if version is None else "own")
-            for each in sets:
-                forward(version, *each)  # the library's backward pass reads what its own forward pass wrote
-            call(version, *sets[0])
-            found = cuda.asnumpy(sets[0][result]).astype(np.float32)  # (B, T, C) or (B, T, 3C)
-            reference = found if reference is None else reference
-            error = difference(found, reference)
-            row = {"what": what, "version": name, "sizes": list(sizes), "error": float(f"{error:.3g}")}
-            row["right"] = bool(error <= 2 * AGREE)
-            times = timed(partial(call, version), sets, factor * flops, version is not None) if time else {}
-            rows.append(row | times)
+    found = compared("attention", sizes, forward, versions, sets, 1, flops)
+    found += compared("attention backward", sizes, backward, versions, sets, 4, 2.5 * flops, before=forward)
     attention.attend_by("own")
-    return rows
-
-
-def _has_cudnn() -> bool:
-    try:
-        attention.attend_by("cudnn")
-    except UserError:
-        return False
-    return True
+    return found
 
 
 def able() -> tuple:
@@ -131,40 +119,92 @@ def able() -> tuple:
     return tuple(range(2, 10)) if capability == 90 else tuple(range(2, 7)) if capability >= 80 else ()
 
 
+def able_to_attend() -> tuple:
+    """Versions of attention that this device runs, and None if cuDNN is there."""
+    own = (1, 2, 3) if 9 in able() else (1, 2)
+    try:
+        attention.attend_by("cudnn")
+    except UserError:
+        return own
+    return (*own, None)
+
+
 def rows(shapes=(SQUARE, LARGE, FC), attended=HEADS) -> list[dict]:
     """All rows; sizes are arguments so that a test can make them small."""
-    versions = able()
-    found = [row for sizes in shapes for row in products(sizes, versions)]
-    return found + heads(attended, (1, 2, 3) if 9 in versions else (1, 2))
+    versions = (*able(), None)
+    return [row for sizes in shapes for row in products(sizes, versions)] + heads(attended, able_to_attend())
 
 
-def stored(path=TABLE) -> list[dict]:
-    """The rows of a table; [] if it is not there."""
-    path = Path(path)
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+def stored(path=TIMES) -> list[dict]:
+    """The rows of a file that `main` has written, in the lessons' folder."""
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def text(found) -> str:
     """TFLOP/s of each version and its share of the library's, a line for each, a part for each size."""
-    lines = []
-    for sizes in dict.fromkeys((row["what"], tuple(row["sizes"])) for row in found):
-        same = [row for row in found if (row["what"], tuple(row["sizes"])) == sizes]
-        best = next((row["tflop_s"] for row in same if row["version"] == LIBRARY), None)
-        lines.append(f"{sizes[0]} {' x '.join(map(str, sizes[1]))}, {same[0].get('device', '')}")
-        for row in same:
-            share = f"{row['tflop_s'] / best:>8.0%} of the library" if best and row["version"] != LIBRARY else ""
-            lines.append(f"    {row['version']:<8}{row['us']:>9.1f} µs{row['tflop_s']:>8.0f} TFLOP/s{share}")
-    return "\n".join(lines)
+    parts = []
+    for what, sizes in dict.fromkeys((row["what"], tuple(row["sizes"])) for row in found):
+        same = {row["version"]: row for row in found if (row["what"], tuple(row["sizes"])) == (what, sizes)}
+        share = "{:.0%}" if LIBRARY in same else ""
+        best = same.get(LIBRARY, same[min(same)])["tflop_s"]
+        rows = [
+            (v, f"{r['us']:.1f}", f"{r['tflop_s']:.0f}", share.format(r["tflop_s"] / best)) for v, r in same.items()
+        ]
+        parts.append(f"{what} {' x '.join(map(str, sizes))}, {same[min(same)].get('device', '')}")
+        parts.append(columns(("µs", "TFLOP/s", "of the library"), rows))
+    return "\n".join(parts)
 
 
-def main(path):
-    """Measure, print a table, and write the file. Raises UserError where there is no GPU."""
-    if cuda.device() != "gpu":
-        raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
-    found = [row | {"device": cuda.name_of_gpu()} for row in rows()]
-    print(text(found))
-    Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+# --------------------------------------------------------------------------------------------------- the counters
+
+NAMES = {"us": "gpu__time_duration.sum", "busy": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"}
+NAMES |= {"conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"}
+NAMES |= {"registers": "launch__registers_per_thread"}
+STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# what a warp waits for, in words, and ncu's names for it
+WAITS = {"global memory": "long_scoreboard", "shared memory": "short_scoreboard", "other warps": "barrier"}
+WAITS |= {"its last instruction": "wait", "room for requests": "mio_throttle", "a free pipe": "math_pipe_throttle"}
+WAITS = {words: STALL.format(name) for words, name in (WAITS | {"wgmma": "gmma"}).items()}
+
+
+def counted(path) -> list[dict]:
+    """What ncu has written, a row for each kernel that it saw first."""
+    lines = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines()))
+    start = next(i for i, line in enumerate(lines) if line[:1] == ["ID"])  # the names; below them are units
+    found = {}
+    for row in (dict(zip(lines[start], line)) for line in lines[start + 2 :]):
+        number = {name: float(row.get(theirs, "").replace(",", "") or 0) for name, theirs in (NAMES | WAITS).items()}
+        made = {"kernel": row["Kernel Name"], "us": round(number["us"] / 1e3, 1), "busy": round(number["busy"], 1)}
+        made |= {name: int(number[name]) for name in ("conflicts", "registers")}
+        found.setdefault(row["Kernel Name"], made | {"waits": max(WAITS, key=number.get)})
+    return [*found.values()]
+
+
+def counters_text(found) -> str:
+    """The rows as a table."""
+    rows = []
+    for r in found:
+        name = r["kernel"] if r["kernel"].startswith(("matmul", "attention")) else "the library's"
+        counts = (f"{r['us']:,.0f}", f"{r['busy']:.0f}%", f"{r['conflicts']:,}", str(r["registers"]), r["waits"])
+        rows.append((name, *counts))
+    return columns(("µs", "tensor cores", "extra passes", "registers", "most wait for"), rows)
+
+
+def main(path, raw=""):
+    """As above. Raises UserError where there is no GPU that can do it."""
+    if path == "names":
+        print(",".join((*NAMES.values(), *WAITS.values())))
+    elif not raw and (cuda.device() != "gpu" or path == "launch" and 9 not in able()):
+        raise UserError(
+            "only a GPU can be measured, for counters a Hopper, and this machine has none that CuPy can use."
+        )
+    elif path == "launch":
+        products(SQUARE, (*able(), None), time=False)
+        heads(HEADS, able_to_attend(), time=False)
+    else:
+        found = counted(raw) if raw else [row | {"device": cuda.name_of_gpu()} for row in rows()]
+        Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

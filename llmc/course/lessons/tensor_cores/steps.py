@@ -1,4 +1,4 @@
-"""Lesson 19: llmc's products on tensor cores, run on the emulator, held against float64 and counted; and with mistakes.
+"""Lesson 19: llmc's kernels for tensor cores, run on the emulator and counted, also with mistakes; softmax and orders.
 
 Counts are for a round of a tile: 128 x 128 results, 64 numbers of k, 2^20 multiply-adds.
 """
@@ -12,7 +12,8 @@ import numpy as np
 
 from llmc import cuda
 from llmc.bench.kernels.checks import Inspected, difference, inspected
-from llmc.course.lessons.matmul_kernels.ladders import on_the_emulator
+from llmc.course.lessons.attention_kernels import references
+from llmc.course.lessons.matmul_kernels.ladders import columns, on_the_emulator
 from llmc.kernels import FOLDER, mixed, source
 from llmc.kernels.mixed import matmul_hopper, matmul_own
 from llmc.kernels.mixed.attention import attention_forward
@@ -93,11 +94,22 @@ def count(version, report, of) -> Counts:
 
 def table(counted) -> str:
     """{version: Counts} as text, a line each."""
-    rows = [f"{'':<22}{'KB brought':>11}{'requests':>10}{'passes':>9}{'extra':>8}{'barriers':>10}"]
-    for version, c in counted.items():
-        numbers = f"{c.kilobytes:>11.0f}{c.requests:>10,.0f}{c.passes:>9,.0f}{c.conflicts:>8,.0f}{c.barriers:>10.2f}"
-        rows.append(f"{f'v{version}  {NEWS[version]}':<22}{numbers}")
-    return "\n".join(rows)
+    rows = [(f"v{v}  {NEWS[v]}", *(f"{n:,.0f}" for n in c[:4]), f"{c.barriers:.2f}") for v, c in counted.items()]
+    return columns(("KB brought", "requests", "passes", "extra", "barriers"), rows)
+
+
+def attend(version, B, T, NH, hs, rng):
+    """(Report, out, expected) of flash attention's forward pass on the emulator, causal."""
+    qkv = rng.normal(0, 1, (B, T, 3 * NH * hs)).astype(BF16)  # (B, T, 3C)
+    out, stats = np.zeros((B, T, NH * hs), BF16), np.zeros((B, NH, T), np.float32)  # (B, T, C), (B, NH, T)
+    with on_the_emulator(), inspected(mixed) as reports:
+        attention_forward(out, stats, qkv, NH, version=version)
+    (report,) = reports
+    assert report.ok, report
+    right, _ = references.forward(*qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4))  # (B, NH, T, hs)
+    expected = right.transpose(0, 2, 1, 3).reshape(out.shape)  # (B, T, C)
+    assert difference(out, expected) <= 2 * AGREE, version  # weights are rounded too
+    return report, out, expected
 
 
 # ------------------------------------------------------------------------------------------------- with a mistake
@@ -131,20 +143,59 @@ def said(report, kind) -> str:
     return re.sub(r", called at line \d+", "", text)
 
 
-# ------------------------------------------------------------------------------------------------- attention
+# ------------------------------------------------------------------------------------------- in NumPy: the softmax
 
 
-def attend(version, B, T, NH, hs, rng):
-    """(Report, out, expected) of flash attention's forward pass on the emulator, causal."""
-    qkv = rng.normal(0, 1, (B, T, 3 * NH * hs)).astype(BF16)  # (B, T, 3C)
-    out, stats = np.zeros((B, T, NH * hs), BF16), np.zeros((B, NH, T), np.float32)  # (B, T, C), (B, NH, T)
-    with on_the_emulator(), inspected(mixed) as reports:
-        attention_forward(out, stats, qkv, NH, version=version)
-    (report,) = reports
-    assert report.ok, report
-    q, k, v = qkv.astype(np.float64).reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)  # (B, NH, T, hs) each
-    scores = np.where(np.tri(T, dtype=bool), q @ k.swapaxes(-1, -2) / np.sqrt(hs), -np.inf)  # (B, NH, T, T)
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))  # (B, NH, T, T)
-    expected = (e / e.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3).reshape(out.shape)  # (B, T, C)
-    assert difference(out, expected) <= 2 * AGREE, version  # weights are rounded too
-    return report, out, expected
+def online_softmax(scores, values, meet=(1, 2)):
+    """softmax(scores) values tile by tile, as lanes do it, weights rounded to float16: (B, 16, T), (B, T, 8).
+
+    meet: each lane takes the larger maximum of its own and that of the lane so far away (xor); 1 and 2 share a row.
+    """
+    B, _, T = scores.shape
+    tiles = scores.astype(np.float32).reshape(B, 2, 8, T // 16, 2, 4, 2)  # n, row, tile, i, lane, number
+    top, total = np.full((B, 2, 8, 4), -np.inf, np.float32), np.zeros((B, 2, 8, 4))  # n, row, lane
+    sums = np.zeros((B, 2, 8, 4, 2))  # n, row, lane, number: columns 2 lane + number
+    for k in range(T // 16):
+        tile = tiles[:, :, :, k]  # (B, 2, 8, 2, 4, 2)
+        higher = np.maximum(top, tile.max(axis=(3, 5)))  # (B, 2, 8, 4)
+        for distance in meet:
+            higher = np.maximum(higher, higher[..., np.arange(4) ^ distance])  # (B, 2, 8, 4)
+        weights = np.exp(tile - higher[:, :, :, None, :, None])  # (B, 2, 8, 2, 4, 2)
+        shrink = np.exp(top - higher)  # (B, 2, 8, 4)
+        total = total * shrink + weights.sum(axis=(3, 5))  # (B, 2, 8, 4)
+        more = weights.astype(np.float16).reshape(B, 16, 16) @ values[:, 16 * k : 16 * k + 16].astype(np.float64)
+        sums = sums * shrink[..., None] + more.reshape(sums.shape)  # (B, 2, 8, 4, 2)
+        top = higher
+    return (sums / total.sum(axis=-1)[..., None, None]).reshape(B, 16, 8)
+
+
+# ------------------------------------------------------------------------------------- in NumPy: the order of tiles
+
+
+def in_bands(number, down, across, height=8):
+    """(row, column) of tile `number` if bands of `height` rows follow each other, in each column by column."""
+    band, place = divmod(number, height * across)
+    height, first = min(height, down - band * height), band * height
+    return first + place % height, place // height
+
+
+def numbered(down, across, order) -> np.ndarray:
+    """(down, across): when each tile has its turn, by order(number, down, across)."""
+    when = np.full((down, across), -1)
+    for number in range(down * across):
+        when[order(number, down, across)] = number
+    return when
+
+
+def bands_read(turns) -> int:
+    """Bands of a and b that all turns read, which have tiles (row, column); each turn's are counted once.
+
+    What a turn reads twice comes from the L2: rows times columns are its tiles, rows plus columns what it reads.
+    """
+    return sum(len({row for row, _ in turn}) + len({column for _, column in turn}) for turn in turns)
+
+
+def turns_of(order, blocks, down, across) -> list:
+    """The tiles of each turn, by order(number, down, across): as many as there are blocks."""
+    tiles = [order(number, down, across) for number in range(down * across)]
+    return [tiles[k : k + blocks] for k in range(0, len(tiles), blocks)]
