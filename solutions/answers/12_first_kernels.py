@@ -127,17 +127,6 @@ def swap_with_t_and_c_exchanged(code):
 """)
 
 
-@wrong("swap_axes", says="out equals the reference with the numbers of b = 0 for every b")
-def axes_with_b_divided_by_everything(code):
-    return body(code)("""
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= B * T * C) return;
-    int t = i % T, c = i / T % C, b = i / (B * T * C);
-    out[i] = x[(b * T + t) * C + c];
-}
-""")
-
-
 @right("residual_vec4")
 def vec4_by_arrays_of_float4(code):
     return body(code)("""
@@ -180,22 +169,6 @@ def residual_with_quads_of_floats(code):
         reinterpret_cast<float4*>(out)[i] = make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
     } else
         for (; i < n; i++) out[i] = x1[i] + x2[i];
-}
-""")
-
-
-@wrong("residual_vec4", says="right, but 384 requests of a warp go to global memory")
-def residual_in_pairs(code):
-    return body(code)("""
-    int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    for (int k = i; k < i + 4 && k < n; k += 2) {
-        if (k + 1 < n) {
-            float2 a = *(const float2*)(x1 + k), b = *(const float2*)(x2 + k);
-            *(float2*)(out + k) = make_float2(a.x + b.x, a.y + b.y);
-        } else {
-            out[k] = x1[k] + x2[k];
-        }
-    }
 }
 """)
 

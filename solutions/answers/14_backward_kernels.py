@@ -209,21 +209,6 @@ def embedding_by_atomics(code):
     return hole(code, body)
 
 
-@wrong("embedding_backward", says="right, but each result is written 8 times, where once is enough")
-def embedding_place_by_place(code):
-    return hole(
-        code,
-        """
-    int u = blockIdx.x;
-    float* row = dwte + (size_t)tokens[order[starts[u]]] * C;
-    for (int k = starts[u]; k != starts[u + 1]; ++k) {
-        const float* d = dout + order[k] * C;
-        for (int c = threadIdx.x; c < C; c += blockDim.x) row[c] += d[c];
-    }
-""",
-    )
-
-
 ADD_SQUARE = "total += (double)values[i] * values[i];"
 
 

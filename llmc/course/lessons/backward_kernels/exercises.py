@@ -162,12 +162,9 @@ Exercise(
     mistakes=r"""
         without what warp 0 itself has found | if (warp == 0 && c < C) { => if (warp == 0 && c < C) { total = 0.0f;
         with warp 0 counted twice: `total` holds its sum already | k = 1 => k = 0
-        = the sums of warp 0 and of the last warp alone | total += partial => total = partial[lane] + partial
         = the sums of rows warp, warp + blockDim.x, … | n += warps => n += blockDim.x
         = the sums of all rows, from every warp: the warps share the rows
             | n = warp; n < N; n += warps => n = 0; n < N; n++
-        without the last N % warps rows | n < N => n < N / warps * warps
-        = sums that are cut to whole numbers in every turn, as an int holds them | float total => int total
         = the sums of dout read as if it were (C, N): number c of row n is at n * C + c
             | (size_t)n * C + c => (size_t)c * N + n
         = the sums of what lies at 32 * k + lane, where number `lane` of warp k was put at lane * warps + k
@@ -190,20 +187,15 @@ Exercise(
     mistakes=r"""
         without the mean(dnorm) term | - dnorms - norm => - norm
         without the norm · mean(dnorm · norm) term | - norm * products) => )
-        without both means: only dnorm · rstd | - dnorms - norm * products) => )
         with sums over C in place of means
             | warp_sum(dnorms) / C => warp_sum(dnorms) ;; warp_sum(products) / C => warp_sum(products)
-        with means of dout in place of dnorm = dout · w | dnorm = dout[c] * w[c] => dnorm = dout[c]
         with mean(dout) in place of mean(dnorm): w is missing in the first sum | dnorms += dnorm => dnorms += dout[c]
-        with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum
-            | products += dnorm => products += dout[c]
         with dout in place of dnorm = dout · w in front of the means | (dout[c] * w[c] - dnorms => (dout[c] - dnorms
-        with the two means exchanged | - dnorms - norm * products => - products - norm * dnorms
-        with norm = x · rstd - mean: it is (x - mean) · rstd
-            | dnorm * (x[c] - m) * r => dnorm * (x[c] * r - m) ;; norm = (x[c] - m) * r => norm = x[c] * r - m
         with x - mean in place of norm: rstd is missing, in the second mean and in front of it
             | dnorm * (x[c] - m) * r => dnorm * (x[c] - m) ;; norm = (x[c] - m) * r => norm = x[c] - m
-        with x in place of norm | dnorm * (x[c] - m) * r => dnorm * x[c] ;; norm = (x[c] - m) * r => norm = x[c]
+        with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum
+            | products += dnorm => products += dout[c]
+        with the two means exchanged | - dnorms - norm * products => - products - norm * dnorms
         with mean[0] in place of mean[row] | mean[row] => mean[0]
         with mean and rstd of row blockIdx.x | mean[row], r = rstd[row] => mean[blockIdx.x], r = rstd[blockIdx.x]
         with lane 0's own second sum, of dnorm · norm, in every lane
@@ -234,15 +226,10 @@ Exercise(
             ;; (size_t)(2 * blockIdx.x + 1) * C + c => ((size_t)blockIdx.x * C + c) * 2 + 1
         with all rows in every block: the blocks share the rows
             | n = blockIdx.x; n < N; n += gridDim.x => n = 0; n < N; n++
-        with every row from the block's first on: the step is gridDim.x | n += gridDim.x => n++
-        with the block's first row alone | n += gridDim.x => n += N
         with the last row of each block alone | dw += d => dw = d ;; db += d => db = d
         = sums of stretches of N / gridDim.x rows: the last N % gridDim.x rows are missing
             | n = blockIdx.x; n < N; n += gridDim.x
             => n = blockIdx.x * (N / gridDim.x); n < (blockIdx.x + 1) * (N / gridDim.x); n++
-        divided by how many rows the block has: these are sums, to be added up later
-            | + c] = dw => + c] = dw / max(1, ((int)(N - blockIdx.x) + (int)gridDim.x - 1) / (int)gridDim.x)
-            ;; + c] = db => + c] = db / max(1, ((int)(N - blockIdx.x) + (int)gridDim.x - 1) / (int)gridDim.x)
         plus sums of other columns: dw and db go on from one column of a thread to its next, blockDim.x further
             | float dw = 0.0f, db = 0.0f; => ;; for (int c = threadIdx.x
             => float dw = 0.0f, db = 0.0f; for (int c = threadIdx.x

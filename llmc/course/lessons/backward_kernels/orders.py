@@ -1,6 +1,11 @@
-"""Lesson 14: sums of float32 in many orders, and what a different order does to a training run."""
+"""Lesson 14: sums of float32 in many orders, what another order does to a training run, and what a lost sum does."""
+
+from types import SimpleNamespace
 
 import numpy as np
+
+from llmc.config import preset
+from llmc.model import GPT2
 
 
 def in_orders(numbers, orders, rng):
@@ -38,3 +43,23 @@ def trained(order, lr, steps=1000):
 def ulps(values, around):
     """How many steps of float32 the values are away from the float32 number `around`; one size of step is assumed."""
     return (np.asarray(values, np.float64) - float(around)) / float(np.spacing(np.abs(np.float32(around))))
+
+
+def with_another(backend, **functions):
+    """The backend with other functions under these names."""
+    names = (name for name in dir(backend) if not name.startswith("_"))
+    return SimpleNamespace(**{name: getattr(backend, name) for name in names} | functions)
+
+
+def trained_gpt2(backend, steps=60):
+    """Losses (steps,) on sequences in which every second token follows from the one before."""
+    model = GPT2(preset("tiny", L=1, C=32, NH=2, V=128), backend)
+    model.init_weights()
+    rng, found = np.random.default_rng(14), []
+    for _ in range(steps):
+        text = rng.integers(0, 128, (4, 33)).astype(np.int32)  # (B, T + 1)
+        text[:, 1::2] = text[:, :-1:2] * 3 % 128
+        found.append(model.forward(text[:, :-1], text[:, 1:], dloss=1.0))
+        model.backward()
+        model.update(1e-2, zero_grad=True)
+    return np.array(found)

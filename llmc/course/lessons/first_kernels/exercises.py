@@ -126,23 +126,16 @@ Exercise(
         = round(cols / block[0]) and round(rows / block[1]), which may be too few
             | return round(cols / block[0]), round(rows / block[1])
         = cols // block[0] and rows // block[1], which round down | return cols // block[0], rows // block[1]
-        = cols / block[0] and rows / block[1] rounded to the nearest, which may be too few
-            | return int(cols / block[0] + 0.5), int(rows / block[1] + 0.5)
-        = round(n / d + 0.5) along both axes: of a half, round goes to the even neighbour, so 3.5 becomes 4
-            | return round(cols / block[0] + 0.5), round(rows / block[1] + 0.5)
         = cols // block[0] + 1 and rows // block[1] + 1: a block too many where the block divides the size
             | return cols // block[0] + 1, rows // block[1] + 1
         = the threads that are needed, not the blocks
             | return blocks_x, blocks_y => return blocks_x * block[0], blocks_y * block[1]
-        = the numbers of the matrix, not blocks | return cols, rows
         with rows and cols divided by all threads of a block, not by those along the same axis
             | n = block[0] * block[1]\nreturn -(-cols // n), -(-rows // n)
         = the blocks that all numbers would need in one row, but a grid has two axes
             | return -(-rows * cols // (block[0] * block[1])), 1
         with a block added in y where the columns leave a remainder, not where the rows do
             | blocks_y = … => blocks_y = rows // block[1] + (cols % block[0] > 0)
-        with a block added in x where the rows leave a remainder, not where the columns do
-            | blocks_x = … => blocks_x = cols // block[0] + (rows % block[1] > 0)
         with the rows divided by block[0], the threads along x | blocks_y = … => blocks_y = -(-rows // block[0])
     """,
 )
@@ -163,16 +156,10 @@ Exercise(
         with slope where x is below 0: it is not multiplied by x | : slope * x[i] => : slope
         = x itself, also where x is below 0 | : slope * x[i] => : x[i]
         with x + slope · x where x is below 0: there it is slope · x alone | : slope * x[i] => : x[i] + slope * x[i]
-        with x + slope · x where x is above 0: there it is x alone | ? x[i] : => ? x[i] + slope * x[i] :
-        with 0 where x is above 0: there it is x | ? x[i] : => ? 0.0f :
-        with -slope · x where x is below 0 | : slope * x[i] => : -slope * x[i]
-        with x / slope where x is below 0 | : slope * x[i] => : x[i] / slope
         with slope · x also where x is between 0 and 1 | x[i] > 0.0f => x[i] >= 1.0f
         with slope · x also where x is between 0 and slope | x[i] > 0.0f => x[i] > slope
         of x cut to whole numbers, as an int holds them
             | x[i] > 0.0f ? x[i] : slope * x[i] => (int)x[i] > 0 ? (int)x[i] : slope * (int)x[i]
-        cut to whole numbers, as an int holds them
-            | x[i] > 0.0f ? x[i] : slope * x[i] => (int)(x[i] > 0.0f ? x[i] : slope * x[i])
     """,
 )
 
@@ -190,11 +177,7 @@ Exercise(
         = x with all three axes reversed, (C, T, B) | (b * C + c) * T + t => (c * T + t) * B + b
         = x as (C, B, T): b and c changed places, too | (b * C + c) * T + t => (c * B + b) * T + t
         = x as (T, B, C): b and t were swapped | (b * C + c) * T + t => (t * B + b) * C + c
-        = x as (T, C, B): b was moved behind the others | (b * C + c) * T + t => (t * C + c) * B + b
-        with the channels in reverse | (b * C + c) * T + t => (b * C + C - 1 - c) * T + t
-        with the positions in reverse | (b * C + c) * T + t => (b * C + c) * T + T - 1 - t
         with the numbers of b = 0 for every b | = x[i] => = x[i % (T * C)]
-        with x[i / (T * C)] in place of x[i] | = x[i] => = x[i / (T * C)]
         with x[i / C] in place of x[i] | = x[i] => = x[i / C]
         with x read as if it were (T, B, C): it is (B, T, C) | = x[i] => = x[(t * B + b) * C + c]
         of x cut to whole numbers, as an int holds them | = x[i] => = (int)x[i]
@@ -215,17 +198,11 @@ Exercise(
         with x2 alone behind the last whole four | x1[k] + x2[k] => x2[k]
         = x1 alone | a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w => a.x, a.y, a.z, a.w ;; x1[k] + x2[k] => x1[k]
         = x2 alone | a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w => b.x, b.y, b.z, b.w ;; x1[k] + x2[k] => x2[k]
-        = x1 - x2 | a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w => a.x - b.x, a.y - b.y, a.z - b.z, a.w - b.w
-            ;; x1[k] + x2[k] => x1[k] - x2[k]
         with the first number of four in all four places
             | a.y + b.y, a.z + b.z, a.w + b.w => a.x + b.x, a.x + b.x, a.x + b.x
         with .x of each four in place of .w | a.w + b.w) => a.x + b.x)
         with .z and .w of each four exchanged | a.z + b.z, a.w + b.w => a.w + b.w, a.z + b.z
         with the first numbers of x1 and x2 behind the last whole four | x1[k] + x2[k] => x1[k - i] + x2[k - i]
-        cut to whole numbers, as an int holds them
-            | a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w
-            => (int)(a.x + b.x), (int)(a.y + b.y), (int)(a.z + b.z), (int)(a.w + b.w)
-            ;; x1[k] + x2[k] => (int)(x1[k] + x2[k])
     """,
 )
 
@@ -242,17 +219,13 @@ Exercise(
             | y[i] += a * x[i] => y[i] = a * y[i] + x[i]
         = x: it is not multiplied by a | a * x[i] => x[i]
         = a: it is not multiplied by x | a * x[i] => a
-        = a + x, not a · x | a * x[i] => a + x[i]
         = a · y, not a · x | a * x[i] => a * y[i]
-        = x / a, not a · x | a * x[i] => x[i] / a
         = a · x from every thread for every number | int i = thread; => int i = 0; ;; i += threads => i++
             ;; y[i] += a * x[i] => atomicAdd(&y[i], a * x[i])
         = a · x from every block for every number | int i = thread; => int i = threadIdx.x;
             ;; i += threads => i += blockDim.x ;; y[i] += a * x[i] => atomicAdd(&y[i], a * x[i])
         = a · x plus what the thread's turns before have added
             | for (int i => float sum = 0; for (int i ;; y[i] += a * x[i] => y[i] += sum += a * x[i]
-        = a · x cut to whole numbers, as an int holds them | a * x[i] => (int)(a * x[i])
-        = a · x with a cut to a whole number, as an int holds it | a * x[i] => (int)a * x[i]
         = a · x with x cut to whole numbers, as an int holds them | a * x[i] => a * (int)x[i]
     """,
 )
@@ -274,22 +247,16 @@ Exercise(
             => for (int k = 0; k < 4; k++) out[i + k] = qkv[((b * T + t) * 3 + s) * NH * hs + (j + k) * NH + h];
             ;; *reinterpret_cast<float4*>(out + i) = *reinterpret_cast<const float4*>(four); =>
         with k and v swapped | * 3 + s) => * 3 + (3 - s) % 3)
-        with q and k swapped | * 3 + s) => * 3 + (s < 2 ? 1 - s : 2))
-        = q in all three | * 3 + s) => * 3)
         with batch and head swapped, (3, NH, B, T, hs)
             | h = i / (hs * T) % NH => b = i / (hs * T) % B ;; b = i / (hs * T * NH) % B => h = i / (hs * T * B) % NH
         laid out as (B, 3, NH, T, hs): out is (3, B, NH, T, hs)
             | b = i / (hs * T * NH) % B => s = i / (hs * T * NH) % 3
             ;; s = i / (hs * T * NH * B) => b = i / (hs * T * NH * 3)
-        with qkv read as if it were (T, B, 3, NH, hs): it is (B, T, 3, NH, hs) | (b * T + t) * 3 => (t * B + b) * 3
         with qkv read as if it were (3, B, T, NH, hs): it is (B, T, 3, NH, hs)
             | (b * T + t) * 3 + s => (s * B + b) * T + t
         with t = i / hs % NH and h = i / (hs * NH) % T: T and NH are exchanged
             | t = i / hs % T => t = i / hs % NH ;; h = i / (hs * T) % NH => h = i / (hs * NH) % T
         with the first of four numbers in all four
             | *reinterpret_cast<const float4*>(four) => make_float4(*four, *four, *four, *four)
-        cut to whole numbers, as an int holds them
-            | *reinterpret_cast<const float4*>(four)
-            => make_float4((int)four[0], (int)four[1], (int)four[2], (int)four[3])
     """,
 )

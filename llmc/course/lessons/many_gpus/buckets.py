@@ -32,10 +32,8 @@ class Cluster(NamedTuple):
 
 
 CLUSTERS = {
-    "8 GPUs, 290 GB/s": Cluster(8, ALPHA, 290e9, 0.1),
-    "16 GPUs, 12.5 GB/s": Cluster(16, ALPHA, 12.5e9, 0.1),
-    "64 GPUs, 50 GB/s": Cluster(64, ALPHA, 50e9, 0.1),
-    "512 GPUs, 50 GB/s": Cluster(512, ALPHA, 50e9, 0.1),
+    f"{world} GPUs, {gb_s} GB/s": Cluster(world, ALPHA, gb_s * 1e9, 0.1)
+    for world, gb_s in ((8, 290), (16, 12.5), (64, 50), (512, 50))
 }
 
 
@@ -83,27 +81,17 @@ def play(pieces, buckets, cluster) -> float:
 
 
 @lru_cache(maxsize=64)
-def best(pieces, cluster) -> list:
-    """The buckets with which everything is done first: of each beginning, the states that no other one beats.
+def limits(pieces, cluster) -> tuple:
+    """Milliseconds of the best buckets, and those that no choice goes below: the backward pass, then the last piece.
 
-    pieces: a tuple of Pieces.
+    pieces: a tuple. Of the buckets up to each piece only those states are kept that no other one beats.
     """
     ms, nbytes = ([0, *accumulate(piece[k] for piece in pieces)] for k in (2, 1))
-    fronts = [[((0.0, 0.0), ())]]  # after k pieces: [(state, buckets)], earlier and earlier done, freer and freer later
+    fronts = [[(0.0, 0.0)]]  # after k pieces: the states, earlier and earlier done, freer and freer later
     for end in range(1, len(pieces) + 1):
-        front = []
-        for state, buckets in sorted(
-            (then(state, ms[end] - ms[start], nbytes[end] - nbytes[start], cluster), (*buckets, end - start))
-            for start in range(end)
-            for state, buckets in fronts[start]
-        ):
-            if not front or state[1] < front[-1][0][1]:
-                front.append((state, buckets))
+        front, sums = [], [(ms[end] - ms[k], nbytes[end] - nbytes[k]) for k in range(end)]  # of the last bucket
+        for state in sorted(then(before, *sums[k], cluster) for k in range(end) for before in fronts[k]):
+            if not front or state[1] < front[-1][1]:
+                front.append(state)
         fronts.append(front)
-    return list(min(fronts[-1], key=lambda found: found[0][1])[1])
-
-
-def limits(pieces, cluster) -> tuple:
-    """Milliseconds of the best buckets, and those that no choice goes below: the backward pass, then the last piece."""
-    floor = sum(piece.ms for piece in pieces) + all_reduce_ms(pieces[-1].nbytes, cluster)
-    return play(pieces, best(tuple(pieces), cluster), cluster), floor
+    return min(until for _, until in fronts[-1]), ms[-1] + all_reduce_ms(pieces[-1].nbytes, cluster)

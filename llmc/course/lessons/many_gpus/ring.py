@@ -1,9 +1,11 @@
-"""Lesson 21: real processes in a ring, each connected to its neighbours, which run a program that the lesson shows."""
+"""Lesson 21: a ring of real processes, which run a program that the lesson shows, and what its ranks hold."""
 
 import json
 import subprocess
 import sys
 import threading
+
+import numpy as np
 
 PRELUDE = """
 import json, socket, sys, time
@@ -49,7 +51,21 @@ def run_ring(program, world, *arguments, patience=60.0):
         alarm.cancel()
         for process in ranks:
             process.kill()
-            process.wait()
-            process.stdin.close()
-            process.stdout.close()
+            process.communicate()  # waits, and closes its pipes
     return json.loads(said[0]) if all(done) else None
+
+
+def ring(arrays):
+    """[[the chunks of each rank] before each turn, and after the last one]: what ranks without mistakes hold.
+
+    In turn t, counted through both halves, rank r sends chunk r - t.
+    """
+    N = len(arrays)
+    states = [[np.array_split(array, N) for array in arrays]]
+    for t in range(2 * (N - 1)):
+        before, after = states[-1], [[*chunks] for chunks in states[-1]]
+        for r in range(N):
+            k = (r - 1 - t) % N
+            after[r][k] = before[r - 1][k] + (before[r][k] if t < N - 1 else 0)
+        states.append(after)
+    return states

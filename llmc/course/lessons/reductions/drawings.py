@@ -1,5 +1,7 @@
 """Lesson 13: the tree and the exchange, drawn from what a kernel wrote down after each step."""
 
+import matplotlib.pyplot as plt
+
 from llmc.course.figures import BLUE, GREY, INK, ORANGE, PALE, RED, ink, tint
 
 DOWN = 1.6  # from one step to the next, in units of the axes; a cell is 0.9 by 0.8
@@ -17,7 +19,7 @@ def draw_steps(ax, steps, working, label, rows, between=""):
         for t, number in enumerate(numbers):
             works = step > 0 and t < busy
             ground = BLUE if works else tint(BLUE, 0.15) if t < busy else PALE
-            ax.add_patch(_cell(t, bottom, ground))
+            ax.add_patch(plt.Rectangle((t, bottom), 0.9, 0.8, facecolor=ground, lw=0))
             color = ink(INK if t < busy else GREY, ground)
             ax.text(t + 0.45, bottom + 0.4, f"{number:.0f}", ha="center", va="center", color=color)
             if works:
@@ -30,12 +32,6 @@ def draw_steps(ax, steps, working, label, rows, between=""):
         ax.text(t + 0.45, 1.05, f"{label} {t}", ha="center", fontsize=9, color=GREY)
     ax.set(xlim=(-1.6, 9.4), ylim=(-5.1, 1.5))
     ax.axis("off")
-
-
-def _cell(t, bottom, color):
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((t, bottom), 0.9, 0.8, facecolor=color, lw=0)
 
 
 def _taken(ax, source, target, bottom, color):

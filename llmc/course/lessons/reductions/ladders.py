@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
+from llmc.bench.kernels import times
+from llmc.bench.kernels.versions import versions
 from llmc.kernels import attention, matmul
 
 TABLE = Path("reference/h200_kernels.json")  # in the lessons' folder: what `llmc bench --kernels --json` measured
@@ -32,42 +32,48 @@ def function_text(source, name) -> str:
 
 
 class Counts(NamedTuple):
-    """What a row costs: sectors of its own arrays and of arrays that all rows share; what a block waits for."""
+    """What the launches of one version cost, as the emulator counts it: in all, or for a row."""
 
-    own: float  # sectors a row, of arrays (N, C)
-    common: float  # sectors a row, of everything else
-    needed: float  # sectors a row, if every number of the first kind is moved once
-    passes: float  # through the banks of shared memory, a row
-    conflicts: int  # extra passes, in all
-    barriers: float  # a block
+    own: float  # sectors of the arrays whose numbers must be moved
+    needed: float  # sectors, if each of those numbers were moved once
+    others: float  # sectors of everything else: w, mean, rstd, sums, scratch memory
+    passes: float  # through the banks of shared memory
+    conflicts: float  # of these, extra ones
+    barriers: float  # of a block
+    atomics: int  # numbers added by atomics to global memory, in all
+    shared_atomics: int  # and to shared memory
+
+    def rest(self) -> dict:
+        """{"barriers": "2"}: in words what is not about the sectors of its own arrays."""
+        counts = list(self._asdict().items())[2:]
+        return {name.replace("_", " "): f"{round(count, 1):,.10g}" for name, count in counts}
 
     def __str__(self):
-        moved = f"{self.own:,.0f} sectors a row, {self.own / self.needed:.3g} times the {self.needed:.0f} needed"
-        shared = f"{self.passes:,.0f} passes through shared memory" + f" ({self.conflicts} extra)" * bool(
-            self.conflicts
-        )
-        return f"{moved}; {shared}; {self.barriers:g} barriers"
+        moved = f"{self.own:,.0f} sectors, {self.own / self.needed:.3g} times the {self.needed:,.0f} needed"
+        rest = (f"{n} {what.removesuffix('s') if n == '1' else what}" for what, n in self.rest().items() if n != "0")
+        return "; ".join([moved, *rest])
 
 
-def count(report, N, C, own=("x", "out")) -> Counts:
-    """Counts of a launch on N rows of C float32 numbers; own names the arrays of that shape."""
-    moved = {mine: sum(use.sectors for use in report.lines if (use.name in own) == mine) for mine in (True, False)}
-    passes = sum(use.passes for use in report.lines if use.space == "shared")
-    barriers = report.barriers / max(1, report.raw.blocks_run)
-    needed = len(own) * C * 4 / 32
-    return Counts(moved[True] / N, moved[False] / N, needed, passes / N, report.bank_conflicts, barriers)
+def count(reports, numbers, own=("x", "out"), rows=1) -> Counts:
+    """Of the launches of one version. numbers: how many must be moved; own: names of the arrays that hold them."""
+    uses = [use for report in reports for use in report.lines]
+    moved, shared = ([use for use in uses if use.space == space] for space in ("global", "shared"))
+    mine, others = (sum(use.sectors for use in moved if (use.name in own) == which) for which in (True, False))
+    passes, conflicts = sum(use.passes for use in shared), sum(report.bank_conflicts for report in reports)
+    barriers = max(report.barriers / max(1, report.raw.blocks_run) for report in reports)
+    atomics = (sum(use.lanes for use in space if use.atomic) for space in (moved, shared))
+    return Counts(*(n / rows for n in (mine, numbers / 8, others, passes, conflicts)), barriers, *atomics)
 
 
 def count_table(counted) -> str:
-    """{name: Counts} as text, a line each."""
-    head = f"{'':<8}{'x and out':>12}{'of needed':>11}{'the rest':>10}{'shared':>9}{'conflicts':>11}{'barriers':>10}"
-    rows = [head, f"{'':<8}{'sectors/row':>12}{'':>11}{'':>10}{'passes':>9}{'':>11}{'a block':>10}"]
+    """{name: Counts} as text, a line each; a column of zeros is left out."""
+    rows = {name: c.rest() for name, c in counted.items()}
+    columns = [what for what in next(iter(rows.values())) if any(row[what] != "0" for row in rows.values())]
+    lines = [f"{'':<4}{'sectors':>10}{'of needed':>11}" + "".join(f"{what:>16}" for what in columns)]
     for name, c in counted.items():
-        rows.append(
-            f"{name:<8}{c.own:>12,.0f}{c.own / c.needed:>10.3g}×{c.common:>10,.0f}{c.passes:>9,.0f}"
-            f"{c.conflicts:>11}{c.barriers:>10g}"
-        )
-    return "\n".join(rows)
+        rest = "".join(f"{rows[name][what]:>16}" for what in columns)
+        lines.append(f"{name:<4}{c.own:>10,.0f}{c.own / c.needed:>10.3g}×{rest}")
+    return "\n".join(lines)
 
 
 # ------------------------------------------------------------------------------------------------ the filling
@@ -87,63 +93,60 @@ def filling(blocks, threads) -> tuple[int, float]:
 # -------------------------------------------------------------------------------------------------- the times
 
 
-class Times(NamedTuple):
-    """Microseconds and GB/s of each version, what GB/s a copy reaches, and where that was measured."""
+class Version(NamedTuple):
+    """Of a function. share: of the closer of the GPU's two limits. repeats: did a second call give equal bits?"""
 
-    us: dict  # {"v1": microseconds}
-    gb_s: dict  # {"v1": 10^9 bytes that must move, a second}
-    limit: float  # GB/s
+    us: float
+    gb_s: float  # 10^9 bytes that must move, a second
+    share: float
+    repeats: bool | None
+
+
+class Ladder(NamedTuple):
+    """{"v1": Version, …} of a function, what GB/s a copy reaches, and where it was measured."""
+
+    versions: dict
+    limit: float
     place: str
 
+    def __str__(self):
+        lines = [f"{self.place}; the limit is {self.limit:,.0f} GB/s"]
+        for version, row in self.versions.items():
+            bits = "   other bits" if row.repeats is False else ""
+            lines.append(f"   {version}  {row.us:8.1f} µs  {row.gb_s:6,.0f} GB/s  {row.share:5.0%} of a copy{bits}")
+        return "\n".join(lines)
 
-def stored_times(name, path=TABLE) -> Times | None:
-    """Of all versions of a kernel, from the reference measurements; None where there are none."""
-    path = Path(path)
-    if not path.is_file():
-        return None
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    found = [row for row in rows if re.fullmatch(rf"{name}_v\d+", row["kernel"])]
-    if not found:
-        return None
-    version = {row["kernel"].rsplit("_", 1)[1]: row for row in found}
-    us, gb_s = ({v: row[key] for v, row in version.items()} for key in ("us", "gb_s"))
-    limit = found[-1]["gb_s"] / found[-1]["share"]
-    return Times(us, gb_s, limit, f"reference: NVIDIA H200, {found[-1]['shape']}")
+    def best(self) -> str:
+        """The fastest version."""
+        return min(self.versions, key=lambda version: self.versions[version].us)
+
+
+def stored(path=TABLE) -> dict:
+    """{function: Ladder} from the reference measurements."""
+    return _ladders(json.loads(Path(path).read_text(encoding="utf-8")), "reference")
+
+
+def here(names) -> dict:
+    """The same, measured on this GPU by what `llmc bench --kernels` uses; takes some seconds."""
+    bounds, found = times.limits(), []
+    for group in map(versions, names):
+        rows = [{"kernel": version.name, "right": True} for version in group]
+        times.add_times(group, rows, bounds)
+        found += rows
+    return _ladders(found, "measured here")
+
+
+def _ladders(rows, place) -> dict:
+    found = {}
+    for row in rows:
+        name, version = row["kernel"].rsplit("_", 1)
+        of = found.setdefault(name, Ladder({}, row["copy_gb_s"], f"{place}: {row['device']}, {row['shape']}"))
+        of.versions[version] = Version(*(row.get(what) for what in Version._fields))
+    return found
 
 
 def without_tensor_cores(rows) -> list[dict]:
     """The rows of versions that multiply with ordinary arithmetic: tensor cores have a roof of their own."""
-    names = {
-        f"{function}_v{v}"
-        for layer in (attention, matmul)
-        for function, both in layer.TENSOR_CORES.items()
-        for v in both
-    }
+    functions = attention.TENSOR_CORES | matmul.TENSOR_CORES
+    names = {f"{function}_v{v}" for function, both in functions.items() for v in both}
     return [row for row in rows if row["kernel"] not in names]
-
-
-def gpu_times(launches, nbytes, copy) -> Times:
-    """On this GPU. launches: {"v1": function}; nbytes: what each must move; copy: a function that moves as much."""
-    from llmc.cuda import xp
-
-    us = {name: _microseconds(launch) for name, launch in launches.items()}
-    device = xp.cuda.runtime.getDeviceProperties(xp.cuda.Device().id)["name"].decode()
-    limit = nbytes / _microseconds(copy) / 1e3
-    return Times(us, {name: nbytes / t / 1e3 for name, t in us.items()}, limit, f"measured here: {device}")
-
-
-def _microseconds(launch, rounds=7, times=20) -> float:
-    """The median of several rounds of launches, by the GPU's own clock."""
-    from llmc.cuda import xp
-
-    launch()
-    begin, end = xp.cuda.Event(), xp.cuda.Event()
-    found = []
-    for _ in range(rounds):
-        begin.record()
-        for _ in range(times):
-            launch()
-        end.record()
-        end.synchronize()
-        found.append(1e3 * xp.cuda.get_elapsed_time(begin, end) / times)
-    return float(np.median(found))
