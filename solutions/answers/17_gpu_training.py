@@ -63,7 +63,7 @@ def classifier_that_reads_the_targets_logit_last(code):
     return replaced(code, loss, "", last, last + loss.replace("of_target", "logits[target]"))
 
 
-@wrong("classifier_kernel", says="the gradient equals the reference with exp(z - loss) for p")
+@wrong("classifier_kernel", says="logits equal the reference with exp(z - loss) for p")
 def classifier_with_p_from_the_loss(code):
     loss = "logf(total) + of_row - of_target"
     return replaced(code, "expf(logits[v] - of_row) / total : 0.0f", f"expf(logits[v] - ({loss})) : 0.0f")
@@ -119,7 +119,7 @@ def again_with_a_loop_over_four(code):
     )
 
 
-@wrong("gelu_again", says="infinity times 0 and infinity / infinity are NaN")
+@wrong("gelu_again", says="infinity minus infinity or times 0 is NaN")
 def again_with_inf_over_inf(code):
     body = "float e = 1.0f / g - 1.0f;\n    return g + 2.0f * x * e / ((1.0f + e) * (1.0f + e)) * inner_slope(x);"
     return replaced(code, "return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);", body)
@@ -163,7 +163,7 @@ def ahead_of_the_last_two(model, batches, lr, max_norm):
     return tuple([float(x) for x in result] for result in results)
 
 
-@wrong("train_ahead", says="the list of losses equals what the first weights give")
+@wrong("train_ahead", says="losses equal what the first weights give")
 def train_with_all_forward_passes_first(model, batches, lr, max_norm):
     losses, norms = [model.forward(x, y).copy() for x, y in batches], []
     for _ in batches:
@@ -239,7 +239,7 @@ def adamw_with_a_product(code):
     )
 
 
-@wrong("adamw_replayed", says="v at t = 2 equals the reference with factor · grads²")
+@wrong("adamw_replayed", says="v equals the reference with factor · grads²")
 def adamw_with_a_factor_that_is_not_squared(code):
     factor = "float factor = size > max_norm ? max_norm / (size + 1e-6f) : 1.0f;"
     code = replaced(code, "if (size > max_norm) g *= max_norm / (size + 1e-6f);", factor)

@@ -13,28 +13,20 @@ from llmc.course.mutation.program import solution_of
 
 UNIT = 16  # bytes: what every place is a multiple of
 
-# ------------------------------------------------------------------------------------------------------ the tensors
-
 
 def sets_of_tensors(c):
     """name, lists of tensors, how many times the floor their plans may take on average (None: any size is right)."""
-    yield "a few tensors", [_few(c.rng, n) for n in (5, 12, 2, 1) for _ in range(6)], None
+    yield "a few tensors", [_drawn(c.rng, n, 6, 5, 1, 200) for n in (5, 12, 2, 1) for _ in range(6)], None
     yield "a GPT-2", [gpt2_tensors(GPT2Config(maxT=64, V=500, L=4, NH=2, C=64), B=2, T=64)], 1.1
-    yield "random tensors", [_random(c.rng, 120) for _ in range(12)], 1.18
+    # The smallest first: placed in this order, they leave gaps too small to use.
+    yield "random tensors", [sorted(_drawn(c.rng, 120, 40, 20, 200, 2000)) for _ in range(12)], 1.18
 
 
-def _few(rng, n):
-    """n tensors within a few steps."""
-    first = rng.integers(0, 6, n)
-    last = first + rng.integers(0, 5, n)
-    return [(int(size), int(a), int(b)) for size, a, b in zip(rng.integers(1, 200, n), first, last)]
-
-
-def _random(rng, n):
-    """Tensors of many lives and sizes, the smallest first: placed in this order, they leave gaps too small to use."""
-    first = rng.integers(0, 40, n)
-    last, size = first + rng.integers(0, 20, n), rng.integers(200, 2000, n)
-    return sorted((int(s), int(a), int(b)) for s, a, b in zip(size, first, last))
+def _drawn(rng, n, steps, lives, least, most):
+    """n tensors of least to most bytes that begin within these steps, and their lives."""
+    first = rng.integers(0, steps, n)
+    last, size = first + rng.integers(0, lives, n), rng.integers(least, most, n)
+    return [(int(s), int(a), int(b)) for s, a, b in zip(size, first, last)]
 
 
 def gpt2_tensors(config, B, T) -> list:
@@ -43,9 +35,8 @@ def gpt2_tensors(config, B, T) -> list:
     A step is a layer's work, forward 0 … L + 1 and then backward. What the backward pass reads lives until then.
     """
     L, end = config.L, 2 * config.L + 3
-    table = blocks.activation_table(config, B, T, stats=(B, config.NH, T))
     tensors = []
-    for tensor in table:
+    for tensor in blocks.activation_table(config, B, T, stats=(B, config.NH, T)):
         size = 4 * int(np.prod(tensor.shape[1:] if tensor.stacked else tensor.shape))
         for l in range(L) if tensor.stacked else [None]:
             written = {"encoded": 0, "attproj": 1, "fcproj": 1}.get(tensor.name, L + 1) if l is None else l + 1
@@ -58,49 +49,37 @@ def gpt2_tensors(config, B, T) -> list:
     return tensors
 
 
-# -------------------------------------------------------------------------------------------------------- the plans
-
-
 def judge_plans(c, function, name, sets, most):
     """WrongAnswer unless the function gives each tensor of each set a place of its own, and needs few bytes."""
     plans = []
     for tensors in sets:
         plans.append((c.call(function, list(tensors)), tensors))
         judge_plan(c, *plans[-1])
-    share = times_the_floor(plans)
     if most is None:
         return
+    share = float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
     if share > most:
-        told = (
-            f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor; the goal is at most {most}"
-        )
-        raise WrongAnswer(told, Kind.DEMAND, more=_why_large(c, function, plans, most), look=c.exercise.look_for())
+        told = f"no two tensors meet, but the plan of {name} takes {share:.2f} times the floor; the goal is {most}"
+        raise WrongAnswer(told, Kind.DEMAND, more=_explained(c, *plans[-1], repair=False), look=c.exercise.look_for())
     c.say(f"{name[0].upper()}{name[1:]}: {share:.3f} times the floor.")
 
 
 def judge_plan(c, offsets, tensors):
     """WrongAnswer unless every tensor has a place, and no two of them meet."""
     if not isinstance(offsets, list | tuple | np.ndarray) or len(offsets) != len(tensors):
-        got = f"{len(offsets)} of them" if isinstance(offsets, list | tuple | np.ndarray) else describe(offsets)
-        told = f"return the first byte of each of the {len(tensors)} tensors as a list, not {got}"
+        told = f"return the first byte of each of the {len(tensors)} tensors as a list, not {describe(offsets)}"
         raise WrongAnswer(told, Kind.SHAPE)
     for k, offset in enumerate(offsets):
         if not isinstance(offset, Integral) or isinstance(offset, bool) or offset < 0 or offset % UNIT:
             wanted = f"an int, 0 or more, and a multiple of {UNIT}"
             raise WrongAnswer(f"the place of tensor {k} is {offset!r}, and should be {wanted}", Kind.SHAPE)
     if pair := overlapping(offsets, tensors):
-        told, lives = "tensors {} and {} overlap while both live".format(*pair), [tensors[k][1:] for k in pair]
-        bytes_ = [(offsets[k], offsets[k] + tensors[k][0] - 1) for k in pair]
-        each = [f"{_from_to('byte', *b)}, {_from_to('step', *life)}" for b, life in zip(bytes_, lives)]
-        shared = [(max(a for a, _ in both), min(b for _, b in both)) for both in (bytes_, lives)]
-        more = [f"    tensor {k}: {where}" for k, where in zip(pair, each)]
-        more.append(f"They share {_from_to('byte', *shared[0])} in {_from_to('step', *shared[1])}.")
+        more = []
+        for k in pair:
+            size, first, last = tensors[k]
+            more.append(f"    tensor {k}: bytes {offsets[k]} to {offsets[k] + size - 1}, steps {first} to {last}")
+        told = "tensors {} and {} overlap while both live".format(*pair)
         raise WrongAnswer(told, more=[*more, *_explained(c, offsets, tensors)], look=c.exercise.look_for())
-
-
-def _from_to(what, first, last) -> str:
-    """ "bytes 16 to 31", "step 2"."""
-    return f"{what} {first}" if first == last else f"{what}s {first} to {last}"
 
 
 def overlapping(offsets, tensors):
@@ -125,15 +104,10 @@ def needed(offsets, tensors) -> int:
     return max(int(offset) + size for offset, (size, _, _) in zip(offsets, tensors))
 
 
-def times_the_floor(plans) -> float:
-    """The mean of array over floor; plans: (offsets, tensors) of several sets of tensors."""
-    return float(np.mean([needed(*plan) / floor(plan[1]) for plan in plans]))
-
-
 def _explained(c, offsets, tensors, repair=True) -> list:
     """A sentence about the edit, of our solution or of the learner's function, that explains this plan; [] if none."""
     c.comparing, solution = "places", solution_of(c.exercise.name)
-    search = c.search(offsets, solution.function()(list(tensors))) if c.explains and solution else None
+    search = c.search(offsets, solution.function()(list(tensors))) if c.explains else None
     c.comparing = ""
     with suppress(MemoryError):  # an edit of a plan can make a list that holds itself, and NumPy unpacks it
         if search and (told := search.right_when_new()):
@@ -145,19 +119,6 @@ def _explained(c, offsets, tensors, repair=True) -> list:
     return []
 
 
-def _why_large(c, function, plans, most) -> list:
-    """Sentences about why these plans take more than `most` times the floor."""
-    if why := _explained(c, *plans[-1], repair=False):
-        return why
-    if all(needed(offsets, tensors) >= 0.98 * sum(size for size, *_ in tensors) for offsets, tensors in plans):
-        return ["That is all of them one after the other: nothing is used twice."]
-    turned = [sorted(tensors, reverse=True) for _, tensors in plans]
-    turned = [(c.call(function, list(tensors)), tensors) for tensors in turned]
-    share = times_the_floor(turned) if not any(overlapping(*plan) for plan in turned) else np.inf
-    told = "With the same tensors listed from the largest to the smallest your function takes"
-    return [f"{told} {share:.2f} times the floor."] if share <= most else []
-
-
 Exercise(
     "plan_memory",
     "17",
@@ -167,24 +128,16 @@ Exercise(
     mistakes=r"""
         = our solution's with lives that end before their last step
             | first <= ends and begins <= last => first < ends and begins < last
-        = our solution's without the question whether two tensors live at the same time
-            | if first <= ends and begins <= last => if False
         = our solution's where only a tensor that begins during another's life meets it
             | first <= ends and begins <= last => begins <= first <= ends
-        = our solution's where only a tensor that begins or ends during another's life meets it
-            | first <= ends and begins <= last => begins <= first <= ends or begins <= last <= ends
         = our solution's with ends rounded down to a multiple of 16
             | -(-(place + size) // 16) * 16 => (place + size) // 16 * 16
-        = our solution's with ends rounded up from a byte too few
-            | -(-(place + size) // 16) * 16 => -(-(place + size - 1) // 16) * 16
         = our solution's in the order in which it places the tensors, not in the order of the list
             | return offsets => return [offsets[k] for k in sorted(range(len(tensors)), key=lambda k: -tensors[k][0])]
         = our solution's where a place steps back to the end of the last tensor below it: keep the highest end
             | max(place, end) => end
         = our solution's where one free byte is enough: a gap must be as large as the tensor
             | place + size <= offset => place + 1 <= offset
-        = our solution's where the tensors are looked at in the order in which they were placed, not from the lowest up
-            | insort(placed, ( => placed.append((
         = our solution's with the smallest tensors placed first, as they stand in these lists
             | -tensors[k][0] => tensors[k][0]
         = our solution's where a tensor lies above all that live at the same time, and no gap is used

@@ -1,17 +1,13 @@
 """Lesson 17: two lanes of a queue, tensors in an arena, a profile next to its floors."""
 
-import numpy as np
-
-from llmc.course.figures import BLUE, GREEN, GREY, INK, ORANGE, RED, SKY, tint
+from llmc.course.figures import BLUE, GREEN, INK, ORANGE, SKY, tint
 
 PHASES = {"forward": SKY, "backward": ORANGE, "update": GREEN}
 
 
 def phase(name) -> str:
     """Which part of a step a call belongs to."""
-    if name in PHASES:
-        return name
-    if "adamw" in name or name == "clip":
+    if "adamw" in name or name in ("clip", "update"):
         return "update"
     return "backward" if "backward" in name or name == "zero" else "forward"
 
@@ -21,23 +17,16 @@ def draw_lanes(ax, calls, xlim, labels=False):
 
     calls: (name, host begin, host end, GPU begin, GPU end), in ms. labels: their names in the boxes.
     """
-    groups = {SKY: calls} if labels else _by_color(calls)
-    for color, some in groups.items():
-        look = dict(facecolor=color, edgecolor="white", lw=1.0 if labels else 0)
-        ax.broken_barh([(host, until - host) for _, host, until, _, _ in some], (1.1, 0.8), **look)
-        ax.broken_barh([(begin, end - begin) for _, _, _, begin, end in some], (0, 0.8), **look)
-    for name, host, until, begin, end in calls if labels else ():
-        ax.text((host + until) / 2, 1.5, name, ha="center", va="center", color=INK)
-        ax.text((begin + end) / 2, 0.4, name, ha="center", va="center", color=INK)
+    for bottom, first in ((1.1, 1), (0, 3)):
+        for color in dict.fromkeys(PHASES[phase(name)] for name, *_ in calls):
+            spans = [call[first : first + 2] for call in calls if PHASES[phase(call[0])] == color]
+            boxes = [(begin, end - begin) for begin, end in spans]
+            ax.broken_barh(boxes, (bottom, 0.8), facecolor=color, edgecolor="white", lw=1.0 if labels else 0)
+        for call in calls if labels else ():
+            middle = (call[first] + call[first + 1]) / 2
+            ax.text(middle, bottom + 0.4, call[0], ha="center", va="center", color=INK)
     ax.set(xlim=xlim, ylim=(-0.15, 2.05), yticks=[0.4, 1.5], yticklabels=["GPU", "host"], xlabel="ms")
     ax.grid(axis="y", visible=False)
-
-
-def _by_color(calls) -> dict:
-    groups = {color: [] for color in PHASES.values()}
-    for call in calls:
-        groups[PHASES[phase(call[0])]].append(call)
-    return {color: some for color, some in groups.items() if some}
 
 
 def draw_phases(ax):
@@ -49,33 +38,28 @@ def draw_phases(ax):
 
 def draw_arena(ax, tensors, offsets, most):
     """Draw tensors (size, first, last) as boxes, from step to step and from byte to byte; most: bytes of the axis."""
-    colors = (BLUE, ORANGE, GREEN, SKY, RED, GREY)
-    for k, ((size, first, last), offset) in enumerate(zip(tensors, offsets)):
-        ground = tint(colors[k % len(colors)], 0.45)
-        box = dict(facecolor=ground, edgecolor="white", lw=2)
+    for k, ((size, first, last), offset, color) in enumerate(zip(tensors, offsets, (BLUE, ORANGE, GREEN, SKY))):
+        box = dict(facecolor=tint(color, 0.45), edgecolor="white", lw=2)
         ax.broken_barh([(first - 0.5, last - first + 1)], (offset, size), **box)
         ax.text((first + last) / 2, offset + size / 2, f"{k}: {size}", ha="center", va="center", fontsize=10)
-    steps = sorted({s for _, a, b in tensors for s in range(a, b + 1)})
+    steps = range(min(first for _, first, _ in tensors), max(last for *_, last in tensors) + 1)
     top = max(offset + size for offset, (size, _, _) in zip(offsets, tensors))
-    ax.set(xticks=steps, xlabel="step", ylabel="byte", xlim=(min(steps) - 0.6, max(steps) + 0.6), ylim=(0, 1.15 * most))
+    ax.set(xticks=steps, xlabel="step", ylabel="byte", xlim=(steps[0] - 0.6, steps[-1] + 0.6), ylim=(0, 1.15 * most))
     ax.axhline(top, color=INK, lw=1.5, ls="--")
-    ax.text(max(steps) + 0.5, top, f"{top} bytes", ha="right", va="bottom", fontsize=10)
+    ax.text(steps[-1] + 0.5, top, f"{top} bytes", ha="right", va="bottom", fontsize=10)
     ax.grid(axis="x", visible=False)
 
 
 def draw_profile(ax, found, most=12):
     """Draw {function: (ms, floor ms or None)}: bars, and a black mark where the floor is."""
-    names = list(found)[:most]
-    ms = np.array([found[name][0] for name in names])
-    ax.barh(names, ms, color=tint(BLUE, 0.6), height=0.62)
-    for k, name in enumerate(names):
-        floor = found[name][1]
-        words = f"{ms[k]:.2f} ms"
+    found = dict([*found.items()][:most])
+    ax.barh([*found], [ms for ms, _ in found.values()], color=tint(BLUE, 0.6), height=0.62)
+    for k, (ms, floor) in enumerate(found.values()):
+        words = f"{ms:.2f} ms" + (f", floor {floor:.2f}" if floor else "")
+        ax.annotate(words, (max(ms, floor or 0), k), (6, 0), textcoords="offset points", va="center", fontsize=9.5)
         if floor:
             ax.plot([floor, floor], [k - 0.42, k + 0.42], color="black", lw=3)
-            words += f", floor {floor:.2f}"
-        ax.annotate(words, (max(ms[k], floor or 0), k), (6, 0), textcoords="offset points", va="center", fontsize=9.5)
-    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(0, 1.45 * ms.max()), xlabel="ms a step")
+    ax.set(ylim=(len(found) - 0.5, -0.5), xlim=(0, 1.45 * max(ms for ms, _ in found.values())), xlabel="ms a step")
     ax.plot([], [], color="black", lw=3, label="floor")
     ax.legend(loc="lower right")
     ax.grid(axis="y", visible=False)

@@ -1,24 +1,57 @@
-"""Lesson 17: how long kernels take apart and fused, at the sizes of a model, on a GPU."""
+"""Lesson 17: kernels apart, which do what fused ones do, and how long both take at the sizes of a model, on a GPU."""
 
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from llmc import cuda, kernels
 from llmc.bench.kernels import times
-from llmc.course.lessons.gpu_training import apart
+from llmc.course.lessons.reductions.ladders import function_text
 from llmc.cuda import RawModule
-from llmc.kernels import classifier, layernorm, matmul, residual
+from llmc.kernels import ceil_div, classifier, layernorm, matmul, residual
+
+HELPERS = ("warp_max", "warp_sum", "block_max", "block_sum")  # of lesson 13
+APART = "const unsigned ALL = 0xffffffff;\nconst float LOWEST = -3.402823466e+38f;\n"
+APART += "\n".join(function_text(kernels.source("softmax"), name) for name in HELPERS) + "\n"
+APART += (Path(__file__).parent / "apart.cu").read_text(encoding="utf-8")
+CLASSIFIER, BIAS_GELU = ("probabilities", "cross_entropy", "dlogits_of"), ("add_bias", "gelu_of")  # kernels of APART
 
 
-def fusions(config, B, T) -> dict:
+def apart(names) -> dict:
+    """{name: kernel}."""
+    module = RawModule(code=APART)
+    return {name: module.get_function(name) for name in names}
+
+
+def classify(launches, losses, probs, dlogits, logits, targets, dloss, V, threads=256):
+    """The classifier in three launches. losses (N,), probs, dlogits, logits (N, Vp), targets (N,).
+
+    launches: {name: kernel, or a function that is called like one}.
+    """
+    N, Vp = logits.shape
+    sizes = np.int32(V), np.int32(Vp)
+    launches["probabilities"]((N,), (threads,), (probs, logits, *sizes))
+    launches["cross_entropy"]((ceil_div(N, threads),), (threads,), (losses, probs, targets, np.int32(N), sizes[1]))
+    launches["dlogits_of"]((N,), (threads,), (dlogits, probs, targets, sizes[1], np.float32(dloss)))
+
+
+def bias_gelu(launches, gelu_out, out, b, threads=256):
+    """Bias and GELU in two launches. gelu_out, out: (N, C), b: (C,)."""
+    grid, n = (ceil_div(out.size, threads),), np.int32(out.size)
+    launches["add_bias"](grid, (threads,), (out, b, n, np.int32(b.size)))
+    launches["gelu_of"](grid, (threads,), (gelu_out, out, n))
+
+
+def fusions(model, B, T) -> dict:
     """{what: {kernels: µs}}, each apart and fused, at the model's sizes, over cold caches."""
-    N = B * T
+    N, C = B * T, model.config.C
+    wide, added = [(N, 4 * C), (N, 4 * C), (4 * C,)], [(N, C), (N, C), (N,), (N,), (N, C), (N, C), (C,), (C,)]
     return {
-        "classifier": classifiers(N, config.V, config.Vp),
-        "bias and GELU": bias_gelus(N, 4 * config.C),
-        "residual and layernorm": residual_layernorms(N, config.C),
+        "classifier": classifiers(N, model.config.V, model.config.Vp),
+        "bias and GELU": two_and_one(partial(bias_gelu, apart(BIAS_GELU)), fused_bias_gelu, wide),
+        "residual and layernorm": two_and_one(residual_layernorm, layernorm.residual_layernorm_forward, added),
     }
 
 
@@ -26,19 +59,17 @@ def classifiers(N, V, Vp):
     """The classifier on logits (N, Vp)."""
     logits, probs, dlogits, losses = filled(N, Vp), filled(N, Vp), filled(N, Vp), filled(N)
     targets = cuda.asarray(np.random.RandomState(1).randint(0, V, N).astype(np.int32))  # (N,)
-    three = kernels_of(apart.CLASSIFIER, "probabilities", "cross_entropy", "dlogits_of")
-    launches = {"three kernels": partial(apart.classifier, three, losses, probs, dlogits, threads=1024)}
+    launches = {"three kernels": partial(classify, apart(CLASSIFIER), losses, probs, dlogits, threads=1024)}
     for version in (1, 2, 3):
-        fused = partial(classifier.fused_classifier, losses, version=version)
-        launches[f"fused, version {version}"] = fused
+        launches[f"fused, version {version}"] = partial(classifier.fused_classifier, losses, version=version)
     return {name: timed([partial(launch, logits, targets, 1 / N, V)]) for name, launch in launches.items()}
 
 
-def bias_gelus(N, C):
-    """Bias and GELU on (N, C)."""
-    sets = [(filled(N, C), filled(N, C), filled(C)) for _ in range(rotations(2 * N * C))]
-    apart_ = partial(apart.bias_gelu, kernels_of(apart.BIAS_GELU, "add_bias", "gelu_of"))
-    return apart_and_fused(apart_, fused_bias_gelu, sets)
+def two_and_one(two, one, shapes) -> dict:
+    """µs of two kernels and of one, functions of arrays of these shapes."""
+    sets = [[filled(*shape) for shape in shapes] for _ in range(rotations(sum(map(np.prod, shapes))))]
+    both = {"two kernels": two, "one kernel": one}
+    return {name: timed([partial(launch, *arrays) for arrays in sets]) for name, launch in both.items()}
 
 
 def fused_bias_gelu(gelu_out, out, b):
@@ -48,28 +79,10 @@ def fused_bias_gelu(gelu_out, out, b):
     kernels.kernel("matmul", "bias_gelu_forward_v1")((grid,), (matmul.THREADS,), arguments)
 
 
-def residual_layernorms(N, C):
-    """Residual and layernorm on (N, C)."""
-
-    def separate(added, normed, mean, rstd, x1, x2, w, b):
-        residual.residual_forward(added, x1, x2)
-        layernorm.layernorm_forward(normed, mean, rstd, added, w, b)
-
-    shapes = (N, C), (N, C), (N,), (N,), (N, C), (N, C), (C,), (C,)
-    sets = [[filled(*shape) for shape in shapes] for _ in range(rotations(4 * N * C))]
-    return apart_and_fused(separate, layernorm.residual_layernorm_forward, sets)
-
-
-def apart_and_fused(two, one, sets) -> dict:
-    """µs of two kernels and of one, functions of the arrays of a set."""
-    both = {"two kernels": two, "one kernel": one}
-    return {name: timed([partial(launch, *arrays) for arrays in sets]) for name, launch in both.items()}
-
-
-def kernels_of(code, *names) -> dict:
-    """{name: kernel} of a text."""
-    module = RawModule(code=code)
-    return {name: module.get_function(name) for name in names}
+def residual_layernorm(added, normed, mean, rstd, x1, x2, w, b):
+    """In two launches."""
+    residual.residual_forward(added, x1, x2)
+    layernorm.layernorm_forward(normed, mean, rstd, added, w, b)
 
 
 def filled(*shape):

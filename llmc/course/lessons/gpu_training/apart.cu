@@ -1,25 +1,7 @@
-// Lesson 17: the classifier in three kernels.
-const unsigned ALL = 0xffffffff;
-__device__ float block_max(float v)
-{
-    __shared__ float slots[32];
-    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = threadIdx.x % 32 < blockDim.x / 32 ? slots[threadIdx.x % 32] : -3.4e38f;
-    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-__device__ float block_sum(float v)
-{
-    __shared__ float slots[32];
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = threadIdx.x % 32 < blockDim.x / 32 ? slots[threadIdx.x % 32] : 0.0f;
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
+// Lesson 17: the classifier in three kernels, bias and GELU in two. block_max and block_sum are those of softmax.cu.
+__device__ float block_max(float v) { __shared__ float slots[32]; return block_max(v, slots); }
+__device__ float block_sum(float v) { __shared__ float slots[32]; return block_sum(v, slots); }
+
 // 1. probs (N, Vp): the softmax of each row's first V logits, zero in the padding. A block a row.
 extern "C" __global__ void probabilities(float* probs, const float* logits, int V, int Vp)
 {
@@ -43,4 +25,21 @@ extern "C" __global__ void dlogits_of(float* dlogits, const float* probs, const 
     probs += (size_t)blockIdx.x * Vp, dlogits += (size_t)blockIdx.x * Vp;  // (Vp,) each
     int target = targets[blockIdx.x];
     for (int v = threadIdx.x; v < Vp; v += blockDim.x) dlogits[v] = dloss * (probs[v] - (v == target ? 1.0f : 0.0f));
+}
+
+__device__ float gelu(float x)
+{
+    return 0.5f * x * (1.0f + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+// 1. out (n,) += b (C,), row by row.
+extern "C" __global__ void add_bias(float* out, const float* b, int n, int C)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] += b[i % C];
+}
+// 2. gelu_out (n,) = GELU(out).
+extern "C" __global__ void gelu_of(float* gelu_out, const float* out, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) gelu_out[i] = gelu(out[i]);
 }
