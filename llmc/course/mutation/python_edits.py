@@ -243,7 +243,8 @@ def _of_constant(node, owner, field):
 def _of_name(node, owner, field, names):
     if field == "func" or isinstance(owner, ast.Attribute) and node.id in ("np", "math"):
         return
-    for other in (ast.Name(name, ast.Load()) for name in names if name != node.id):
+    of = getattr(getattr(getattr(owner, "func", None), "value", None), "id", "")  # a list that held itself has no end
+    for other in (ast.Name(name, ast.Load()) for name in names if name not in (node.id, of)):
         yield 2, other
         if isinstance(owner, ast.Assign | ast.AugAssign | ast.Return | ast.BinOp):
             yield from ((3, ast.BinOp(node, sign, other)) for sign in (ast.Mult(), ast.Div()))
