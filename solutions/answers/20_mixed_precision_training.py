@@ -104,7 +104,7 @@ def norm_by_the_number_of_the_eight(code):
     )
 
 
-@wrong("layernorm_bf16", says="rstd has lost digits where the mean is far from 0")
+@wrong("layernorm_bf16", says="the mean of x² less the squared mean loses its digits")
 def norm_by_the_square_of_the_mean(code):
     code = replaced(code, "(v[e] - m) * (v[e] - m);", "v[e] * v[e];")
     return replaced(code, "warp_sum(squares) / C + 1e-5f", "warp_sum(squares) / C - m * m + 1e-5f")
@@ -154,7 +154,7 @@ def adamw_that_always_has_a_master(code):
     )
 
 
-@wrong("adamw_bf16", says="params hold one of the two neighbours of each weight, but not always the one that is due")
+@wrong("adamw_bf16", says="params hold neighbours of weights, but not always the one that is due")
 def adamw_with_another_key(code):
     return replaced(code, "random_bits(key, i)", "random_bits(key + t, i)")
 
@@ -184,7 +184,7 @@ def bug_by_binary_digits(train, suspects, healthy):
     return suspects[number]
 
 
-@wrong("find_bug", says="It is wrong where the bug makes the last 100 losses NaN")
+@wrong("find_bug", says="what is left if a run that became NaN counts as healthy")
 def bug_that_forgets_nan(train, suspects, healthy):
     while len(suspects) > 1:
         half = len(suspects) // 2
@@ -193,13 +193,13 @@ def bug_that_forgets_nan(train, suspects, healthy):
     return suspects[0]
 
 
-@wrong("find_bug", says="A run in which half of the suspects are exact rules out one of the two halves")
+@wrong("find_bug", says="With half of those left exact, a run rules out half")
 def bug_one_by_one(train, suspects, healthy):
     alike = (abs(train([name])[-100:].mean() - healthy[-100:].mean()) < 0.02 for name in suspects[:-1])
     return next((name for name, like in zip(suspects, alike) if like), suspects[-1])
 
 
-@wrong("find_bug", says="These leave b or c, more than one, and it answers 'c'")
+@wrong("find_bug", says="passes this whole check with `(middle, high)` in place of `(middle + 1, high)`")
 def bug_with_one_suspect_left_out(train, suspects, healthy):
     low, high = 0, len(suspects)
     while high - low > 1:
@@ -252,14 +252,12 @@ def schedule_that_prefers_few_reads(net, limit):
     return kept_until_it_fits(net, limit, play, lambda layer: (-layer.us / layer.size, len(layer.reads), layer.name))
 
 
-@wrong(
-    "recompute_schedule", says="those that it keeps 1.10. If those with the fewest are given up first, it takes 12.9%"
-)
+@wrong("recompute_schedule", says="those of a schedule that gives up the tensors with the most µs a byte first")
 def schedule_that_gives_up_the_dear_ones_first(net, limit):
     return kept_until_it_fits(net, limit, play, lambda layer: layer.us / layer.size)
 
 
-@wrong("recompute_schedule", says="It drops tensors for which there is room until it makes them again")
+@wrong("recompute_schedule", says="those of a schedule that drops tensors a layer too early")
 def schedule_that_drops_one_layer_too_early(net, limit):
     return kept_until_it_fits(net, limit, play, lambda layer: layer.size / layer.us, early=1)
 

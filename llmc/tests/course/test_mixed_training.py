@@ -1,19 +1,15 @@
 """Lesson 20's runs with one part too low, its schedules, stored results and drawings."""
 
-from types import SimpleNamespace
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from llmc.config import GPT2Config, preset
+from llmc.config import preset
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.exercises.layout import checkout
-from llmc.course.lessons.mixed_training import bugs, drawings, lowered, measured, panel, recompute, results
+from llmc.course.lessons.mixed_training import bugs, drawings, lowered, recompute, results
 from llmc.course.lessons.mixed_training.recompute import Layer
 from llmc.model import GPT2, training_buffers
-
-TINY = GPT2Config(maxT=16, V=60, L=1, NH=2, C=16)
 
 
 def test_each_part_loses_digits_and_nothing_else():
@@ -24,7 +20,7 @@ def test_each_part_loses_digits_and_nothing_else():
     for part in lowered.PARTS:
         assert 0 < np.abs(right - lowered.train([part], steps=6)[0]).max() < 0.05
     x, out = np.float32([1 + 2.0**-10, 1 + 2.0**-12, -3.0001]), np.zeros((1, 3, 1), np.float32)
-    lowered.RoundedFactors().matmul_forward(out, x.reshape(1, 3, 1), np.ones((1, 1), np.float32), None)
+    lowered.rounding_factors().matmul_forward(out, x.reshape(1, 3, 1), np.ones((1, 1), np.float32), None)
     assert out.ravel().tolist() == [1 + 2.0**-10, 1.0, -3.0]
     assert lowered.sum_in_bf16(np.ones((1000, 2), np.float32)).tolist() == [256, 256]
 
@@ -37,7 +33,7 @@ def test_stored_curves_are_those_of_the_runs_and_show_their_bugs():
         assert np.allclose(losses, found[bug or "none"][0, :8], atol=2e-3, equal_nan=True)
     ends = {name: losses[:, -bugs.LAST :].mean(axis=1) for name, losses in found.items()}
     assert np.ptp(ends["none"]) < 0.005 and len(set(ends["none"])) > 1  # not equal, though
-    assert all(not (np.abs(ends[bug] - ends["none"][0]) < bugs.SMALL).any() for bug in bugs.BUGS)
+    assert all(not (np.abs(ends[bug] - ends["none"][0]) < 0.06).any() for bug in bugs.BUGS)
 
 
 NET = [Layer("x", (), (), 10, 1.0), Layer("h", ("x",), ("x",), 40, 9.0), Layer("g", ("h",), ("h", "g"), 40, 2.0)]
@@ -51,8 +47,8 @@ def items(words):
 def test_a_schedule_is_played():
     assert recompute.play(NET, items("+x +h +g *g *h *x")) == (90, 12.0)
     early = items("+x +h -x +g *g -g +x *h *x")
-    assert recompute.play(NET, early) == (max(recompute.memory_in_time(NET, early)), 13.0) == (80, 13.0)
-    wrong = {"+x +h *g": "g has not been made yet", "-x": "it was never made", "*y": "no layer has that name"}
+    assert recompute.play(NET, early) == (recompute.memory_in_time(NET, early).max(), 13.0) == (80, 13.0)
+    wrong = {"+x +h *g": "g has not been made yet", "-x": "it was never made", "*y": "not a pair: make, drop"}
     wrong |= {"+x +h +g -h *g": "dropped and not made again", "+x +h +g *g *h *x *x": "all layers have had theirs"}
     for words, told in wrong.items():
         with pytest.raises(WrongAnswer, match=told):
@@ -67,24 +63,20 @@ def test_results_drawings_and_the_panel(monkeypatch):
     monkeypatch.setattr(results.cuda, "device", lambda: "emulator")  # a GPU would measure
     assert results.measured("no such file") == {}
     drawings.draw_lives(plt.subplots()[1], NET, items("+x +h +g *g *h *x"))
-    B = panel.largest_batch("d12", 2, 24)
-    plans = [training_buffers(preset("d12"), "cuda", n, panel.T, "bf16", recompute=2) for n in (B, B + 1)]
+    B = drawings.largest_batch("d12", 2, 24)
+    plans = [training_buffers(preset("d12"), "cuda", n, drawings.T, "bf16", recompute=2) for n in (B, B + 1)]
     fits, larger = (sum(buffer.nbytes for buffer in plan.values()) for plan in plans)
-    assert fits <= 24e9 < larger and sum(panel.memory("d12", 2, B).values()) == pytest.approx(fits / 1e9)
+    assert fits <= 24e9 < larger and sum(drawings.memory("d12", 2, B).values()) == pytest.approx(fits / 1e9)
     plt.close("all")
 
 
-def few(file, B, T, V):
-    """A loader of the same tokens again and again."""
-    return SimpleNamespace(next_batch=lambda: np.arange(2 * B * T, dtype=np.int32).reshape(2, B, T) % V)
-
-
-def test_what_a_gpu_measures_can_be_measured(monkeypatch):
-    for name, value in {"STEPS": 1, "TURNS": 1, "WARM_UP": 1, "DataLoader": few, "RECOMPUTE": [2]}.items():
-        monkeypatch.setattr(measured, name, value)
-    monkeypatch.setattr(measured, "preset", lambda name: TINY)
-    runs, found = {name: how for name, how in measured.RUNS.items() if how[0] != "tf32"}, {}
-    for part in measured.measure("tiny", B=1, large=2, T=8, tokens="", steps=2, runs=runs):
-        found |= part
-    assert found["recompute"][0]["level"] == 2 and found["graphs"][0]["launches"] > 20
-    assert all(len(losses) == 2 and losses[0] > 4 for losses in found["curves"].values())
+def test_what_a_gpu_measures(monkeypatch):
+    row = {"ms": 9.0, "mfu": 0.3}
+    monkeypatch.setattr(results, "step_times", lambda *how, **sizes: [row, row | {"ms": 17.0}])
+    monkeypatch.setattr(results, "limits", lambda: {"copy_gb_s": 4000.0})
+    monkeypatch.setattr(results.kernels, "measure", lambda chosen: iter([{"us": float(len(chosen))}]))
+    monkeypatch.setattr(results.cuda, "name_of_gpu", lambda: "a GPU")
+    found = results.measure("d12", B=4, large=2, T=8)
+    assert found["kernels"]["gelu"] == {"float32": 1.0, "bf16": 1.0}  # one version of each, the one that llmc takes
+    assert found["graphs"] == [{"graphs": True, **row}, {"graphs": False, **row, "ms": 17.0}]
+    assert found["recompute"][2]["level"] == 2 and found["steps"][3] == {"precision": "fp16", **row}

@@ -9,7 +9,7 @@ from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 from llmc.course.lessons.adamw import optimizer
 from llmc.course.lessons.gelu_residual import gelu
 from llmc.course.lessons.layernorm.rows import forward
-from llmc.course.lessons.mixed_training.bugs import judge_search  # noqa: F401, for the check cells
+from llmc.course.lessons.mixed_training.bugs import judge_runs, judge_search  # noqa: F401, for the check cells
 from llmc.course.lessons.mixed_training.recompute import judge_schedule  # noqa: F401, likewise
 from llmc.kernels import ceil_div
 from llmc.precision import bfloat16
@@ -26,8 +26,6 @@ SECTIONS = {
 }
 CLOSE = 256  # units of float32's last place: so near a border, either neighbour will do
 
-# ------------------------------------------------------------------------------------------------------- inputs
-
 
 def numbers(c):
     """grid, block, (out, x (n,), n): of both signs; far out, where exp overflows; at last 2051 whose writes count."""
@@ -43,7 +41,7 @@ def numbers(c):
 def rows(c):
     """grid, block, arguments: a mean far from 0; a last row so small that eps shows; at last 8 rows of 768."""
     for N, C, far in ((2, 776, 0), (3, 264, 0), (5, 8, 0), (7, 256, 0), (4, 520, 100), (9, 40, 0), (8, 768, 0)):
-        c.new(f"the means are around {far}" if far else "")
+        c.new(f"means of {far}, where the mean of x² less the squared mean loses its digits" if far else "")
         for threads in (256, 96, 32) if C != 768 else (256,):
             x = c.random(N, C) + np.float32(far)  # (N, C)
             x[-1] *= np.float32(1e-3 if C != 768 else 1)
@@ -69,9 +67,6 @@ def steps(c):
             yield ceil_div(n, threads), threads, (params, grads, m, v, master if kept else 0, *fixed, t, key, n)
 
 
-# --------------------------------------------------------------------------------------- what is right, and rules
-
-
 def to_nearest(exact, atol=1e-6):
     """How far a bf16 may be from the one nearest to exact (any shape, float64), if a kernel rounds float32's result.
 
@@ -87,17 +82,6 @@ def normed(out, mean, rstd, x, w, b, N, C, dtype=BF16):
     """mean, rstd (N,), out (N, C)."""
     exact = forward(*(np.asarray(array, np.float64) for array in (x, w, b)))
     return exact.mean.astype(np.float32), exact.rstd.astype(np.float32), exact.out.astype(np.float32).astype(dtype)
-
-
-def keeps_digits(tried):
-    """A sentence if rstd (N,) is nearly right, but not where a row's mean is many times its spread."""
-    x, rstd = (np.asarray(each, np.float64) for each in (tried.given["x"], tried.got["rstd"]))
-    right = 1 / np.sqrt(x.var(axis=1) + 1e-5)  # (N,)
-    off = np.abs(rstd / right - 1)  # (N,)
-    wrong = ~(off < 1e-4)
-    if wrong.any() and (np.abs(x.mean(axis=1))[wrong] * right[wrong] > 20).all() and (off < 0.05).all():
-        return "rstd has lost digits where the mean is far from 0: compute the squares from x - mean"
-    return None
 
 
 def updated(params, grads, m, v, master, lr, beta1, beta2, eps, weight_decay, factor, t, key, n):
@@ -125,20 +109,15 @@ def judge_step(c, code, grid, block, arguments):
         compare("params", params, right, 0.0, 0.0, before=held, look=c.exercise.place(CHANCE))
     except WrongAnswer as error:
         if error.diagnosis.kind is Kind.PLACE and neighbour.all():
+            told = "add the lower 16 of random_bits(key, i) to a weight's bits, and take the upper half"
+            error.diagnosis.sentence = f"params hold neighbours of weights, but not always the one that is due: {told}"
             error.diagnosis.kind = Kind.RULE
-            error.diagnosis.sentence = NEIGHBOURS
         raise
 
-
-NEIGHBOURS = "params hold one of the two neighbours of each weight, but not always the one that is due: add the lower "
-NEIGHBOURS += "16 of random_bits(key, i) to the bits of the weight, and take the upper half"
-
-# ---------------------------------------------------------------------------------------------------- exercises
 
 LOW, HIGH = "low = widen({(unsigned short)(word & 0xffff)})", "high = widen({(unsigned short)(word >> 16)})"
 FIRST, SECOND = "nearest(low * gate(low)).bits", "(unsigned)nearest(high * gate(high)).bits << 16"
 PACK, TAIL = f"{FIRST} | {SECOND}", "nearest(widen(x[k]) * gate(widen(x[k])))"
-WORDS = "v.x = gelu_word(v.x), v.y = gelu_word(v.y), v.z = gelu_word(v.z), v.w = gelu_word(v.w)"
 
 Exercise(
     "gelu_bf16",
@@ -153,42 +132,24 @@ Exercise(
         cut off after 16 bits, not rounded to the nearest
             | {PACK} => __float_as_uint(low * gate(low)) >> 16 | __float_as_uint(high * gate(high)) & 0xffff0000
             ;; {TAIL} => bf16{{(unsigned short)(__float_as_uint(widen(x[k]) * gate(widen(x[k]))) >> 16)}}
-        cut off after 16 bits in the whole eights, not rounded to the nearest
-            | {PACK} => __float_as_uint(low * gate(low)) >> 16 | __float_as_uint(high * gate(high)) & 0xffff0000
-        with the upper half of each word cut off after 16 bits
-            | {SECOND} => __float_as_uint(high * gate(high)) & 0xffff0000
         with the two halves of each word exchanged: the lower 16 bits come first in memory
             | {PACK} => nearest(high * gate(high)).bits | (unsigned)nearest(low * gate(low)).bits << 16
-        with 0 for every second number, the upper half of each word | | {SECOND} =>
         with 0 for every first of two numbers, the lower half of each word
             | {LOW} => low = __uint_as_float(word & 0xffff)
-        with the bits of both halves in the lower half of each word, and 0 in the upper one
-            | {SECOND} => nearest(high * gate(high)).bits
         with the bits of both halves, added up, in the upper half of each word: `a + b << 16` is `(a + b) << 16`
             | {PACK} => {FIRST} + {SECOND}
-        with the upper half shifted by 16 + the bits of the lower one: `a << 16 + b` is `a << (16 + b)`
-            | {PACK} => {SECOND} + {FIRST}
-        with the gate of the lower half in both halves | high * gate(high) => high * gate(low)
-        with the lower half of each word in both halves | {HIGH} => high = low
-        with the upper half of each word in both halves
-            | {LOW}, {HIGH} => {HIGH}, low = high
         with the whole word taken for its upper half | {HIGH} => high = __uint_as_float(word)
-        with the upper half of each word as it is in x | {SECOND} => word & 0xffff0000
         with the sign of the lower half in all bits of the upper half: a short is extended by its sign
             | {FIRST} => (short)nearest(low * gate(low)).bits
-        with x, y, z and w in the opposite order
-            | {WORDS} => v = make_uint4(gelu_word(v.w), gelu_word(v.z), gelu_word(v.y), gelu_word(v.x))
+        with the gate of the lower half in both halves | high * gate(high) => high * gate(low)
         = the gate alone: it must be multiplied by x
             | {PACK} => nearest(gate(low)).bits | (unsigned)nearest(gate(high)).bits << 16
             ;; {TAIL} => nearest(gate(widen(x[k])))
-        with x itself behind the last whole eight | {TAIL} => x[k]
     """,
 )
 
-ROW = "for (int c = lane * 8; c < C; c += 256) {"
-TOTAL, SQUARES = "for (int e = 0; e < 8; e++) total += v[e]", "for (int e = 0; e < 8; e++) squares +="
-IN_TOTAL, IN_SQUARES = (f"{ROW}\\n        load(v, x + c);\\n        {each}" for each in (TOTAL, SQUARES))
-MEAN, VARIANCE, STORED = "warp_sum(total) / C", "warp_sum(squares) / C + 1e-5f", "mean[row] = m, rstd[row] = r"
+LOAD = "for (int c = lane * 8; c < C; c += 256) {\\n        load(v, x + c);\\n        for (int e = 0; e < 8; e++)"
+VARIANCE, SQUARE = "warp_sum(squares) / C + 1e-5f", "(v[e] - m) * (v[e] - m)"
 OUT, LOADED = "(v[e] - m) * r * weight[e] + bias[e]", "load(weight, w + c), load(bias, b + c)"
 HALVES = "nearest(v[2 * k]).bits | (unsigned)nearest(v[2 * k + 1]).bits << 16"
 UPPER = "__float_as_uint(v[2 * k + 1]) & 0xffff0000"
@@ -199,56 +160,34 @@ Exercise(
     reference=normed,
     writes="mean rstd out",
     cases=rows,
-    rules=(keeps_digits,),
     rtol={"out": 0.0, "": 1e-4},
     atol=lambda *given: {"out": to_nearest(normed(*given, dtype=np.float64)[2], 2e-4), "": 1e-6},
     look=SECTIONS | {"": NORM},
     mistakes=rf"""
-        = what lane 0 has added up by itself, divided by C | {MEAN} => total / C
         = the sum of the first 256 numbers, divided by C: a lane may have more than one eight
-            | {IN_TOTAL} => {IN_TOTAL.replace("c += 256", "c += C")}
-        = a sum in which a lane goes on by 8 numbers, divided by C: the lanes together take 256
-            | {IN_TOTAL} => {IN_TOTAL.replace("c += 256", "c += 8")}
-        = the sum of four of each eight numbers, divided by C | {TOTAL} => {TOTAL.replace("< 8", "< 4")}
-        = the sum of the row, not divided by C | {MEAN} => warp_sum(total)
-        rounded to bf16: mean is float32 | {STORED} => mean[row] = widen(nearest(m)), rstd[row] = r
-        rounded to bf16: rstd is float32 | {STORED} => mean[row] = m, rstd[row] = widen(nearest(r))
-        of x rounded to bf16: x is float32 | {TOTAL} => {TOTAL.replace("v[e]", "widen(nearest(v[e]))")}
-        without eps | {VARIANCE} => warp_sum(squares) / C
+            | {LOAD} total => {LOAD.replace("c += 256", "c += C")} total
+        of x rounded to bf16: x is float32 | total += v[e] => total += widen(nearest(v[e]))
         with eps added to the standard deviation, not to the variance
             | rsqrtf({VARIANCE}) => 1.0f / (sqrtf(warp_sum(squares) / C) + 1e-5f)
-        with C - 1 in place of C | {VARIANCE} => warp_sum(squares) / (C - 1) + 1e-5f
-        with eps / C in place of eps | {VARIANCE} => (warp_sum(squares) + 1e-5f) / C
         with 32 · eps in place of eps: each lane adds it | {VARIANCE} => warp_sum(squares / C + 1e-5f)
         with 32 · eps / C in place of eps: each lane adds it | {VARIANCE} => warp_sum(squares + 1e-5f) / C
-        = the standard deviation, not 1 divided by it | {STORED} => mean[row] = m, rstd[row] = 1.0f / r
-        with the distances from the mean in place of their squares | (v[e] - m) * (v[e] - m) => fabsf(v[e] - m)
         with (0 - mean)² for places behind the end of the row, up to the next multiple of 256
             | {VARIANCE} => (warp_sum(squares) + (255 - (C - 1) % 256) * m * m) / C + 1e-5f
-        with the squares of the first 256 numbers alone | {IN_SQUARES} => {IN_SQUARES.replace("c += 256", "c += C")}
-        as norm · w: b is missing | {OUT} => (v[e] - m) * r * weight[e]
-        as norm + b: w is missing | {OUT} => (v[e] - m) * r + bias[e]
         as x - mean · rstd · w + b: the brackets around x - mean are missing
             | {OUT} => v[e] - m * r * weight[e] + bias[e]
         with w and b swapped | {LOADED} => load(weight, b + c), load(bias, w + c)
         with w and b of the first 256 channels again behind them
             | {LOADED} => load(weight, w + lane * 8), load(bias, b + lane * 8)
         with norm rounded to bf16 before w and b | {OUT} => widen(nearest((v[e] - m) * r)) * weight[e] + bias[e]
-        with the mean subtracted twice | {OUT} => (v[e] - m - m) * r * weight[e] + bias[e]
         with what the loop before left in v, x - mean, in place of x: each loop must load x
-            | squares += (v[e] - m) * (v[e] - m) => v[e] -= m, squares += v[e] * v[e] ;; load(v, x + c), load(weight
-            => load(weight
-        with what the loop before left in v in place of x: each loop must load x
-            | load(v, x + c), load(weight => load(weight
+            | squares += {SQUARE} => v[e] -= m, squares += v[e] * v[e] ;; load(v, x + c), load(weight => load(weight
         cut off after 16 bits, not rounded to the nearest | {HALVES} => __float_as_uint(v[2 * k]) >> 16 | {UPPER}
-        with the upper half of each word cut off after 16 bits | (unsigned)nearest(v[2 * k + 1]).bits << 16 => {UPPER}
         with the two halves of each word exchanged: the lower 16 bits come first in memory
             | {HALVES} => nearest(v[2 * k + 1]).bits | (unsigned)nearest(v[2 * k]).bits << 16
     """,
 )
 
 START, FACTOR = "master ? master[i] : widen(params[i])", "factor * widen(grads[i])"
-V, DECAYED = "(g * g - v[i])", "(1.0f - lr * weight_decay) * p"
 KEEP, ADDED = "if (master) master[i] = p", "(random_bits(key, i) & 0xffff)"
 SUM, UP = f"(__float_as_uint(p) + {ADDED}) >> 16", "(__float_as_uint(p) >> 16)"
 
@@ -261,42 +200,19 @@ Exercise(
     rtol=2e-5,
     look=SECTIONS | {"": UPDATE},
     mistakes=rf"""
-        without the factor | {FACTOR} => widen(grads[i])
         with gradients divided by factor, not multiplied by it | {FACTOR} => widen(grads[i]) / factor
-        with the factor applied twice | {FACTOR} => factor * factor * widen(grads[i])
-        with gradients of 0 | {FACTOR} => 0.0f
         with weight_decay · the weight in the gradient: in AdamW the decay does not go through m
-            | {FACTOR} => {FACTOR} + weight_decay * p ;; {DECAYED} => p
-        with factor · grads² in place of (factor · grads)² | {V} => (g * widen(grads[i]) - v[i])
+            | {FACTOR} => {FACTOR} + weight_decay * p ;; (1.0f - lr * weight_decay) * p => p
+        with factor · grads² in place of (factor · grads)² | (g * g - v[i]) => (g * widen(grads[i]) - v[i])
         = a step from params, not from master: small updates are lost again | {START} => widen(params[i])
         = what params held before: master gets the weight as it was computed
             | {KEEP} => if (master) master[i] = widen(params[i])
         = the rounded weight that params hold: master keeps the number from before rounding
             | {KEEP}; => ; ;; grads[i] = => if (master) master[i] = widen(params[i]); grads[i] =
-        with the decay of params' weight: master's decays | {DECAYED} => p - lr * weight_decay * widen(params[i])
         without bias correction | m[i] / (1.0f - powf(beta1, t)) => m[i] ;; v[i] / (1.0f - powf(beta2, t)) => v[i]
-        with v corrected by beta1 | powf(beta2, t) => powf(beta1, t)
-        without eps | (root + eps) => root
-        with eps inside the root: it is added to the root | (root + eps) => sqrtf(root * root + eps)
-        with the gradient in place of m: m is its mean | step = m[i] / => step = g /
         [{CHANCE}] = the new weight rounded to the nearest: the random bits make no difference
             | {ADDED} => 0x7fff + ({UP} & 1)
         [{CHANCE}] = the new weight cut off: nothing ever goes up | {SUM} => {UP}
-        [{CHANCE}] rounded by all 32 random bits: only the lower 16 may be added | {ADDED} => random_bits(key, i)
-        [{CHANCE}] rounded by the random bits of the thread's number within its block: a weight's place is i
-            | random_bits(key, i) => random_bits(key, threadIdx.x)
-        [{CHANCE}] rounded by the random bits of place 0 for all: a weight's place is i
-            | random_bits(key, i) => random_bits(key, 0)
-        [{CHANCE}] rounded by random bits that do not depend on the key: then each step rounds alike
-            | random_bits(key, i) => random_bits(0, i)
-        [{CHANCE}] rounded to the nearest after the random bits were added: what is cut off counts twice
-            | {ADDED} => {ADDED} + 0x7fff + (((__float_as_uint(p) + {ADDED}) >> 16) & 1)
-        [{CHANCE}] rounded up where lower < random: that is likely where lower is small, and must be rare there
-            | {SUM} => {UP} + ((__float_as_uint(p) & 0xffff) < {ADDED})
-        [{CHANCE}] = the upper half, and 1 more where the random bits' last one is 1, whatever the lower half is
-            | {SUM} => {UP} + (random_bits(key, i) & 1)
-        [{CHANCE}] = the upper half, and 1 more where the random bits' bit 15 is 1, whatever the lower half is
-            | {SUM} => {UP} + (random_bits(key, i) >> 15 & 1)
         [{CHANCE}] = the upper half with the random bits added to it: they are added before the shift
             | {SUM} => {UP} + {ADDED}
     """,

@@ -4,6 +4,8 @@
 does not hold. A sum in bf16 is rounded after each term that is added.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from llmc.backends import reference
@@ -14,15 +16,6 @@ from llmc.model import GPT2
 from llmc.precision import bfloat16
 from llmc.training.loss_scale import LossScale
 
-PARTS = (
-    "residual stream",
-    "layernorm statistics",
-    "softmax of the loss",
-    "sums over tokens",
-    "AdamW's m",
-    "AdamW's v",
-    "master weights",
-)
 TOKENS = 4  # whose products a sum over tokens adds exactly before it is rounded, as tensor cores do with 8 or 16
 
 
@@ -44,9 +37,8 @@ class Lowered(Mixed):
 
     def __init__(self, low=()):
         self.low = frozenset(low)
-        if self.low - set(PARTS):
-            raise ValueError(f"there is no part {', '.join(sorted(self.low - set(PARTS)))}")
-        super().__init__(_Layers(self.low))
+        functions = {name: function for part in self.low for name, function in FUNCTIONS.get(part, {}).items()}
+        super().__init__(SimpleNamespace(**vars(reference) | functions))
 
     def adamw_update_rounded(self, params, grads, m, v, master, key, **how):
         """As in Mixed, but moments and master weights may be rounded afterwards."""
@@ -56,39 +48,6 @@ class Lowered(Mixed):
                 array[...] = in_bf16(array)
         if "master weights" in self.low:
             params[...] = master
-
-
-class _Layers:
-    """The reference backend, whose functions keep the parts of `low` in bf16."""
-
-    def __init__(self, low):
-        for part, names in _FUNCTIONS.items():
-            if part in low:
-                for name in names:
-                    setattr(self, name, globals()[f"_{name}"] if part != "residual stream" else _then_rounded(name))
-        if {"residual stream", "sums over tokens"} <= low:
-            raise ValueError("these two parts cannot be lowered together")
-
-    def __getattr__(self, name):
-        return getattr(reference, name)
-
-
-_FUNCTIONS = {
-    "residual stream": ("encoder_forward", "residual_forward", "layernorm_backward"),  # the last one adds to dresidual
-    "layernorm statistics": ("layernorm_forward",),
-    "softmax of the loss": ("fused_classifier",),
-    "sums over tokens": ("layernorm_backward", "matmul_backward"),
-}
-
-
-def _then_rounded(name):
-    """The reference's function of this name, whose first argument is rounded when it is done."""
-
-    def function(out, *arguments):
-        getattr(reference, name)(out, *arguments)
-        out[...] = in_bf16(out)
-
-    return function
 
 
 def _layernorm_forward(out, mean, rstd, x, w, b):
@@ -128,48 +87,77 @@ def _matmul_backward(dx, dw, db, dout, x, w):
         db += sum_in_bf16(dout.reshape(-1, C_out))
 
 
-class RoundedFactors:
+def _then_rounded(name):
+    """The reference's function of this name, whose first argument is rounded when it is done."""
+
+    def function(out, *arguments):
+        getattr(reference, name)(out, *arguments)
+        out[...] = in_bf16(out)
+
+    return function
+
+
+ADD_TO_THE_STREAM = ("encoder_forward", "residual_forward", "layernorm_backward")  # the last one to its gradient
+FUNCTIONS = {  # {part: {name: the reference's function, with that part in bf16}}
+    "residual stream": {name: _then_rounded(name) for name in ADD_TO_THE_STREAM},
+    "layernorm statistics": {"layernorm_forward": _layernorm_forward},
+    "softmax of the loss": {"fused_classifier": _fused_classifier},
+    "sums over tokens": {"layernorm_backward": _layernorm_backward, "matmul_backward": _matmul_backward},
+}
+PARTS = (*FUNCTIONS, "AdamW's m", "AdamW's v", "master weights")
+
+
+def rounding_factors():
     """The reference backend, whose products round their factors to TF32's 10 bits first; sums stay float32."""
 
-    def __getattr__(self, name):
-        return getattr(reference, name)
+    def matmul_forward(out, x, w, b):
+        reference.matmul_forward(out, in_tf32(x), in_tf32(w), b)
 
-    def matmul_forward(self, out, x, w, b):
-        reference.matmul_forward(out, _in_tf32(x), _in_tf32(w), b)
-
-    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
-        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
+    def matmul_gelu_forward(gelu_out, out, x, w, b):
+        matmul_forward(out, x, w, b)  # (B, T, C_out)
         reference.gelu_forward(gelu_out, out)  # (B, T, C_out)
 
-    def matmul_backward(self, dx, dw, db, dout, x, w):
-        low = _in_tf32(dout)
-        reference.matmul_backward(dx, dw, None, low, _in_tf32(x), _in_tf32(w))
+    def matmul_backward(dx, dw, db, dout, x, w):
+        reference.matmul_backward(dx, dw, None, in_tf32(dout), in_tf32(x), in_tf32(w))
         if db is not None:
             db += dout.reshape(-1, dout.shape[-1]).sum(axis=0)
 
+    mine = dict(matmul_forward=matmul_forward, matmul_gelu_forward=matmul_gelu_forward, matmul_backward=matmul_backward)
+    return SimpleNamespace(**vars(reference) | mine)
 
-def _in_tf32(x):
+
+def in_tf32(x):
     """x (any shape) rounded to the nearest number with 10 bits of mantissa, ties away from 0."""
     return ((np.ascontiguousarray(x).view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def train(low=(), precision="bf16", master=True, steps=300, lr=1e-3):
-    """(losses (steps,), model) of a small GPT-2 on letters; the learning rate falls to 0 along a cosine.
+def small(backend, precision, **how):
+    """A small GPT-2 for letters."""
+    model = GPT2(GPT2Config(maxT=16, V=27, L=2, NH=2, C=32), backend, precision, **how)
+    model.init_weights(42)
+    return model
+
+
+def losses_of(model, batch, counts, steps):
+    """Losses (n,) of training: a warm-up, then a cosine that is 0 after `steps`. counts: (n,), the numbers of steps."""
+    losses, scale = [], LossScale() if model.precision.overflows else None
+    for count in counts:
+        model.loss_scale = scale.value if scale else model.loss_scale
+        model.zero_grad()
+        losses.append(model.forward(*batch(count), dloss=1.0))
+        model.backward()
+        lr = 1e-3 * min(1, (count + 1) / 20) * 0.5 * (1 + np.cos(np.pi * count / steps))
+        norm = model.update(lr, beta2=0.999, weight_decay=0.1, max_norm=1.0)
+        if scale:
+            scale.good_step() if np.isfinite(norm()) else scale.overflow()
+    return np.array(losses)
+
+
+def train(low=(), precision="bf16", master=True, steps=300):
+    """(losses (steps,), model) of a small GPT-2 on letters.
 
     low: see Lowered, for bf16 · precision: a name of llmc/precision.py · master: are there master weights?
     """
-    backend = {"bf16": lambda: Lowered(low), "tf32": RoundedFactors}.get(precision, lambda: "numpy")()
-    kept = "fp32" if precision == "tf32" else precision
-    model = GPT2(GPT2Config(maxT=16, V=27, L=2, NH=2, C=32), backend, kept, master_weights=master)
-    model.init_weights(42)
-    batches, losses, scale = Letters(), [], LossScale() if model.precision.overflows else None
-    for step in range(steps):
-        model.loss_scale = scale.value if scale else 1.0
-        model.zero_grad()
-        losses.append(model.forward(*batches.next_batch(), dloss=1.0))
-        model.backward()
-        rate = lr * min(1, (step + 1) / 20) * 0.5 * (1 + np.cos(np.pi * step / steps))
-        norm = model.update(rate, beta2=0.999, weight_decay=0.1, max_norm=1.0)
-        if scale:
-            scale.good_step() if np.isfinite(norm()) else scale.overflow()
-    return np.array(losses), model
+    backend = {"bf16": lambda: Lowered(low), "tf32": rounding_factors}.get(precision, lambda: "numpy")()
+    model, batches = small(backend, "fp32" if precision == "tf32" else precision, master_weights=master), Letters()
+    return losses_of(model, lambda step: batches.next_batch(), range(steps), steps), model

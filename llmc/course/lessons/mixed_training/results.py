@@ -1,13 +1,25 @@
-"""Lesson 20: what an H100 measured, stored with the lessons, and what is the same on any GPU."""
+"""What lesson 20 shows of GPT-2 124M on a GPU: stored with the lessons, or measured here.
+
+The stored curves are of 400 steps on tiny Shakespeare, B=4, from the weights of `llmc init --preset d12`: a warm-up of
+40 steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1, gradients are clipped.
+"""
 
 import json
 from pathlib import Path
 
 from llmc import cuda
+from llmc.bench import kernels
+from llmc.bench.kernels.sixteen_bits import low_versions
+from llmc.bench.kernels.times import limits
+from llmc.bench.kernels.versions import versions
+from llmc.bench.race import race as step_times
+from llmc.blocks import RECOMPUTE
 from llmc.config import preset
+from llmc.model import training_buffers
+from llmc.precision import bfloat16
 
 RACE = Path("reference/h100_mixed_race.json")  # in the lessons' folder: of `llmc bench --race` and its profile
-MEASURED = Path("reference/h200_mixed_training.json")  # written by measured.py; may be absent
+MEASURED = Path("reference/h200_mixed_training.json")  # what `measure` found on an H200, and curves; may be absent
 
 
 def race(path=RACE) -> dict:
@@ -16,19 +28,15 @@ def race(path=RACE) -> dict:
 
 
 def measured(path=MEASURED) -> dict:
-    """What measured.py wrote, {} where no GPU has run it yet; "note" says where the numbers come from.
+    """What `measure` found, {} where no GPU has run it yet; "note" says where the numbers come from.
 
-    On a GPU all but the curves is measured now, which takes half a minute.
+    On a GPU it is measured now, which takes a minute or two.
     """
-    path = Path(path)
-    found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    found = race(path) if Path(path).is_file() else {}
     if found:
         found["note"] = found["trained_on"] = f"stored: {found['about']['device']}"
     if cuda.device() == "gpu":
-        from llmc.course.lessons.mixed_training import measured
-
-        for part in measured.measure("d12", B=4, large=4, T=1024):
-            found |= part
+        found |= measure("d12", B=4, large=4, T=1024)
         found["note"] = f"measured here: {found['about']['device']}"
     return found
 
@@ -36,9 +44,8 @@ def measured(path=MEASURED) -> dict:
 def mfu(row, about) -> float:
     """Model FLOPs over what the tensor cores could do in the same time; row: one of race()["race"]."""
     tokens = row["B"] * about["T"] / (1e-3 * row["ms"])  # a second
-    return (
-        preset(about["preset"]).flops_per_token(about["T"]) * tokens / (1e12 * about["peaks_tflops"][row["precision"]])
-    )
+    peak = 1e12 * about["peaks_tflops"][row["precision"]]
+    return preset(about["preset"]).flops_per_token(about["T"]) * tokens / peak
 
 
 def floors(about, B=32) -> dict:
@@ -49,3 +56,22 @@ def floors(about, B=32) -> dict:
         "GELU' in cuBLASLt's epilogue, 12 layers": 12 * 2 * N * C * 4 * C / flops,
         "the fastest of eight proposals, logits' dx": 2 * N * C * config.Vp / flops,
     }
+
+
+def measure(name, B, large, T) -> dict:
+    """What the lesson shows of this GPU: µs of kernels (B=32, T=1024, C=768), ms of steps. large: recompute's batch."""
+    found = dict(about=dict(device=cuda.name_of_gpu(), preset=name, B=B, large=large, T=T), recompute=[])
+    found["kernels"] = {"shape": dict(N=32 * 1024, C=768), "copy_gb_s": limits()["copy_gb_s"]}
+    for what in ("gelu", "layernorm"):
+        both = {"float32": versions(f"{what}_forward"), "bf16": low_versions(f"{what}_forward", bfloat16())}
+        newest = {kind: [version for version in some if version.chosen] for kind, some in both.items()}
+        found["kernels"][what] = {kind: next(kernels.measure(some))["us"] for kind, some in newest.items()}
+    for level in RECOMPUTE:
+        plan = training_buffers(preset(name), "cuda", large, T, "bf16", recompute=level)
+        sizes = {title: int(buffer.nbytes) for title, buffer in plan.items()}
+        row, _ = step_times(name, "bf16", level, B=large, T=T, peers={})
+        found["recompute"].append(dict(level=level, bytes=sizes, **row))
+    rows = {each: step_times(name, each, B=B, T=T, peers={}) for each in ("fp32", "tf32", "bf16", "fp16")}
+    found["steps"] = [dict(precision=each, **row) for each, (row, _) in rows.items()]
+    found["graphs"] = [dict(graphs=as_graphs, **row) for as_graphs, row in zip((True, False), rows["bf16"])]
+    return found
