@@ -99,7 +99,7 @@ def turned_row_by_row(code):
     return holes(code, hole)
 
 
-@wrong("turn_tile", says="the 8 warps fill the 32 rows of a tile, 4 each")
+@wrong("turn_tile", says="reads tile[370], which nothing has written yet")
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")
@@ -217,7 +217,7 @@ def one_buffer(code):
     return holes(code, hole)
 
 
-@wrong("double_buffer", says="`ask` fills a whole tile, with zeros behind K, if all threads call it")
+@wrong("double_buffer", says="reads as[292], which nothing has written yet")
 def double_buffer_that_multiplies_before_it_asks(code):
     hole = """
     for (int k0 = -8, next = 0; k0 < K; k0 += 8, next = 1 - next) {
@@ -244,14 +244,14 @@ def tuner_that_goes_down_the_hill(M, N, K, tiles, measure):
     return min(seen, key=seen.get)
 
 
-@wrong("autotune", says="The tile is wrong: whatever its parts, it takes at least")
+@wrong("autotune", says="At best, with parts = 4, its tile takes 26% longer")
 def tuner_that_keeps_one_tile(M, N, K, tiles, measure):
     tile = min(tiles, key=lambda each: measure(each, 1))
     us = {parts: measure(tile, parts) for parts in range(1, 17)}
     return tile, min(us, key=us.get)
 
 
-@wrong("autotune", says="this tile takes 0% longer; autotune measured that, too")
+@wrong("autotune", says="At best, with parts = 2, its tile takes 0% longer")
 def tuner_that_gives_the_index_of_the_parts(M, N, K, tiles, measure):
     rows = {tile: [measure(tile, 4)] for tile in tiles}
     for tile in sorted(tiles, key=rows.get)[:12]:
@@ -260,7 +260,7 @@ def tuner_that_gives_the_index_of_the_parts(M, N, K, tiles, measure):
     return tile, max(1, rows[tile].index(min(rows[tile])))
 
 
-@wrong("autotune", says="These are only 268 different ways")
+@wrong("autotune", says="autotune measured 560 times, 268 different ways; the goal is at most 300")
 def tuner_that_measures_the_best_again(M, N, K, tiles, measure):
     best = min(tiles, key=lambda tile: measure(tile, 4)), 4
     for tile in sorted(tiles, key=lambda tile: measure(tile, 4))[:12]:

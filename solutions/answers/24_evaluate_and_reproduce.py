@@ -45,7 +45,7 @@ def bits_as_a_weighted_mean(losses, targets, lengths):
     return np.average(rows, weights=weights)
 
 
-@wrong("bits_per_byte", says="losses[:, t] taken for targets[:, t + 1]")
+@wrong("bits_per_byte", says="without `losses, targets = (losses[:, :-1], targets[:, 1:])`")
 def bits_of_the_next_target(losses, targets, lengths):
     losses, targets = losses[:, :-1], targets[:, 1:]
     real = targets >= 0
@@ -90,7 +90,7 @@ def endings_below_the_largest_of_all(logits, tokens, mask):
     return sums, sums / mask.sum(axis=1)
 
 
-@wrong("score_endings", says="token 0 is one like any other")
+@wrong("score_endings", says="with `mask` in place of `tokens * mask`")
 def endings_of_tokens_that_are_not_0(logits, tokens, mask):
     z = logits[:, :-1] - logits[:, :-1].max(axis=-1, keepdims=True)
     costs = np.log(np.exp(z).sum(axis=-1)) - np.take_along_axis(z, tokens[:, 1:, None], axis=-1)[..., 0]
@@ -136,7 +136,7 @@ def errors_squared_in_the_fit_alone(sizes, losses, errors, exponents):
     return out
 
 
-@wrong("fit_law", says="before the squares rise")
+@wrong("fit_law", says="with `continue` in place of `break`")
 def law_that_stops_at_the_first_rise(sizes, losses, errors, exponents):
     best = None
     for a in exponents:
@@ -243,7 +243,7 @@ def plan_that_climbs(dollars, price, speed):
     return [d, tokens(d)]
 
 
-@wrong("plan_run", says="is returned with them")
+@wrong("plan_run", says="tokens equal those for d + 1: return both of one model")
 def plan_with_an_index(dollars, price, speed):
     d = np.arange(1, 201)
     tokens = dollars / price * 3600 * speed / _cost(d)
@@ -251,7 +251,7 @@ def plan_with_an_index(dollars, price, speed):
     return int(best), float(tokens[best])
 
 
-@wrong("plan_run", says="the one behind the best")
+@wrong("plan_run", says="the model with d = 18 is too large")
 def plan_up_to_the_first_rise(dollars, price, speed):
     flops = dollars / price * 3600 * speed
     d, last = 1, np.inf

@@ -1,8 +1,8 @@
 """Lesson 15: its reference, the counts and times of the ladder, the model of a tile, and the benches of the tuner."""
 
-import json
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -12,15 +12,13 @@ from llmc.course.lessons.matmul_kernels import drawings, exercises, ladders, tun
 from llmc.errors import UserError
 from llmc.kernels.tiling import TILES
 
-MEASURED = Path(__file__).resolve().parents[3] / "notebooks" / ladders.TABLE
+NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
 
 
-def test_the_reference_the_banks_and_a_text_without_the_helpers():
-    a, b = np.random.default_rng(15).normal(0.3, 2, (2, 5, 5)).astype(np.float32)  # (M, K), (K, N)
-    assert np.allclose(exercises.product(a, b), [[sum(row * column) for column in b.T] for row in a], atol=1e-4)
-    assert exercises.hidden_copies("__global__ void f() {}", 64) == []
-    assert drawings.at_the_banks([8 * lane for lane in range(8)]).sum(axis=0).max() == 2
-    assert drawings.at_the_banks([4 * lane for lane in range(8)]).sum(axis=0).max() == 1
+def test_the_banks_and_a_text_without_the_helpers():
+    assert exercises.noted("__global__ void f() {}", "f", 32, (), {"multiply": ("1",)}) == []
+    assert [drawings.draw_banks(plt.gca(), [step * lane for lane in range(8)]) for step in (8, 4)] == [2, 1]
+    plt.close()
 
 
 def test_counts_of_the_ladder():
@@ -39,26 +37,20 @@ def test_intensity_of_a_longer_sum_follows_from_two_short_ones():
 
 
 def test_small_sizes_are_right_in_every_version_and_only_a_gpu_is_measured(tmp_path):
-    rows = ladders.rows((20, 24, 36), (20, 36, 24), (24, 20, 40), (1, 2), TILES[:1])
-    assert len(rows) == 4 * 10 + 3 and all(row["right"] for row in rows)
+    rows = ladders.rows((20, 24, 36), (20, 36, 24), (24, 20, 40), (1, 2))
+    assert len(rows) == 4 * 10 + 2 and all(row["right"] for row in rows)
     with pytest.raises(UserError, match="only a GPU can be measured"):
         ladders.main(tmp_path / "x.json")
 
 
-def test_the_model_is_near_what_was_measured_and_what_the_emulator_counts():
+def test_the_model_is_near_what_was_measured_and_what_the_emulator_counts(monkeypatch):
     """As the lesson's last figure shows; the model knows neither clock nor caches."""
-    assert all(row["right"] and row["device"] == "NVIDIA H200" for row in json.loads(MEASURED.read_text()))
-    for parts, us in ladders.stored_parts(MEASURED).items():
+    monkeypatch.chdir(NOTEBOOKS)
+    for parts, us in ladders.stored_parts().items():
         assert tuning.model(TILES[0], parts, *ladders.THIN) == pytest.approx(us, rel=0.45), parts
     few, more = (ladders.count_version(ladders.INPUT, 9, 128, 128, K) for K in (32, 64))
     a_k = (64 * more.passes - 32 * few.passes) * 128 * 128 / 1000 / 32  # passes of a block for one more k
     assert tuning.cycles_of_k(TILES[0])["shared memory"] == pytest.approx(a_k, rel=0.05)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_two_rounds_find_nearly_the_best_on_any_bench(seed):
-    for shape in tuning.SHAPES:
-        assert loss_of_the_first(tuning.Bench(*shape, np.random.default_rng(seed)), 4, 12) < 0.07
 
 
 def loss_of_the_first(bench, parts, kept):

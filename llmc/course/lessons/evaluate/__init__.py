@@ -1,1 +1,1 @@
-"""Lesson 24: its drawings, the bill of a training run, and the known mistakes of its exercises."""
+"""Lesson 24: its drawings, the bill of a training run, and its exercises."""

@@ -1,4 +1,4 @@
-"""Lesson 24: what a training run costs, and a panel for it.
+"""Lesson 24: models that others have trained, what a training run costs, and a panel for it.
 
 The speed is an estimate: for GPT-2 124M it was measured on an H200, for any other size its FLOPs are divided by the
 same share of the GPU's peak. A step on several GPUs ends with an all-reduce that nothing hides (lesson 21).
@@ -6,7 +6,7 @@ same share of the GPU's peak. A step on several GPUs ends with an all-reduce tha
 
 from collections import namedtuple
 
-from llmc.course.lessons.evaluate.published import SIZES
+from llmc.config import GPT2Config, preset
 from llmc.course.lessons.many_gpus.results import tokens_per_second, two_gpus
 
 PEAK = 989.5e12  # FLOP/s of an H200 in bf16 (llmc/peaks.py)
@@ -14,9 +14,37 @@ MEMORY = 141e9  # bytes of an H200
 ALPHA = 8e-6  # seconds of latency for a message: NCCL's order of magnitude, not measured
 INSIDE, BETWEEN, HOST = 290e9, 50e9, 8  # bytes/s of a link in a machine (measured) and between (400 Gbit/s); its GPUs
 
-
+# A model and how it was trained. tokens: in all · batch: tokens in a step · T: their context
+Size = namedtuple("Size", "config tokens batch T")
 # flops: of the whole run · hours: by the clock · dollars · memory: bytes a GPU needs, without activations
 Bill = namedtuple("Bill", "flops hours dollars memory")
+
+
+def _gpt3(L, C, NH):
+    return Size(GPT2Config(maxT=2048, L=L, C=C, NH=NH), 300e9, 524_288, 2048)
+
+
+# Tokens of GPT-2: those of llm.c's scripts/run_gpt2_*.sh. GPT-3: Brown et al. 2020, table 2.1, and 300 billion tokens;
+# the batch is llm.c's (scripts/run_gpt3_125M.sh). Its 13B has 5140 channels in the table, no multiple of 40 heads.
+SIZES = {
+    "GPT-2 124M": Size(preset("d12"), 18_865 * 524_288, 524_288, 1024),
+    "GPT-2 350M": Size(preset("d24"), 60_000 * 524_288, 524_288, 1024),
+    "GPT-2 774M": Size(preset("d36"), 286_102 * 524_288, 524_288, 1024),
+    "GPT-2 1558M": Size(preset("d48"), 32_000 * 1_048_576, 1_048_576, 1024),
+    "GPT-3 125M": _gpt3(12, 768, 12),
+    "GPT-3 350M": _gpt3(24, 1024, 16),
+    "GPT-3 760M": _gpt3(24, 1536, 16),
+    "GPT-3 1.3B": _gpt3(24, 2048, 16),
+    "GPT-3 2.7B": _gpt3(32, 2560, 32),
+    "GPT-3 6.7B": _gpt3(32, 4096, 32),
+    "GPT-3 13B": _gpt3(40, 5120, 40),
+    "GPT-3 175B": _gpt3(96, 12288, 96),
+}
+
+
+def chinchilla(N, D):
+    """Loss (nats per token) of N weights after D tokens: Hoffmann et al. 2022, refitted by Besiroglu et al. 2024."""
+    return 1.8172 + 482.01 / N**0.3478 + 2085.43 / D**0.3658
 
 
 def measured():
@@ -41,13 +69,8 @@ def bill(size, gpus, price, mfu, slower, tokens=None) -> Bill:
     return Bill(flops, hours, hours * gpus * price, n * (4 + 14 / gpus if gpus > 1 else 16))
 
 
-def bill_panel(name="GPT-2 124M", gpus=8, price=3.0):
-    """The panel (an ipywidgets box). Needs a running kernel, as all widgets do."""
-    return Panel(name, gpus, price).box
-
-
 class Panel:
-    """Widgets around one bill; each change of them is written to the text."""
+    """Widgets around one bill, in `box`; each change of them is written to the text."""
 
     def __init__(self, name, gpus, price):
         import ipywidgets as widgets

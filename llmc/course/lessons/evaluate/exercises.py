@@ -1,47 +1,28 @@
 """Lesson 24's exercises: what is right, what is tried, and which mistakes have a name."""
 
-from contextlib import suppress
+from collections import namedtuple
+from numbers import Integral, Real
 
 import numpy as np
 
 from llmc.course.checks.exercise import Exercise
-from llmc.course.checks.search import ALL, PythonSearch
-from llmc.course.lessons.evaluate import plans
-from llmc.course.lessons.evaluate.plans import judge_plan  # noqa: F401, for the check cell
+from llmc.course.checks.search import PythonSearch
+from llmc.course.lessons.evaluate.bill import chinchilla
 from llmc.course.mutation.program import solution_of
 
+# dollars to spend · price: dollars for an hour of one GPU · speed: FLOP/s that it really reaches
+Offer = namedtuple("Offer", "dollars price speed")
+DEPTHS, T, ENOUGH = np.arange(1, 201), 1024, 0.001  # d; ENOUGH: nats that a plan may be above the best
+WIDTHS = 64 * DEPTHS  # (200,)
+WEIGHTS = 12 * DEPTHS * WIDTHS**2 + 13 * DEPTHS * WIDTHS + (50304 + T + 2) * WIDTHS  # (200,)
+TOKEN_FLOPS = 6 * WEIGHTS + 6 * DEPTHS * WIDTHS * T  # (200,)
 
-class InParts(PythonSearch):
-    """Of functions that return their results as a tuple, a list or an array. An edit must explain all of them."""
 
-    digits, least = np.float64, ALL  # the dtype of the results; how many of them an edit must explain
-
-    @classmethod
-    def parts(cls, returns, found) -> dict:
-        """{name: result}; {} where there are more or fewer, or no numbers."""
-        made = [value for name, value in found.items() if not name.startswith("argument ")]
-        made = made[0] if len(made) == 1 and isinstance(made[0], list | np.ndarray) else made
-        with suppress(TypeError, ValueError):
-            return {name: np.asarray(value, cls.digits) for name, value in zip(returns, made, strict=True)}
-        return {}
-
-    outputs = property(lambda self: self.parts(self.case.returns, self.case.outputs))
+class InFloat32(PythonSearch):
+    """Of results that may have the digits of float32, whatever their dtype."""
 
     def run(self, code, call):
-        return self.parts(call.returns, super().run(code, call))
-
-    def explained_by(self, code, lost=False):
-        found = super().explained_by(code, lost)
-        return found if found >= self.least else 0
-
-
-class InFloat32(InParts):  # of float64 numbers that float32 ones may have made, whose digits they have
-    digits, least = np.float32, 1
-
-
-def search(c, kind=InParts):
-    """Let the check c search like this."""
-    c.search = lambda got, right: kind(c, c.comparing, got, right)
+        return {name: np.float32(value) for name, value in super().run(code, call).items()}
 
 
 def documents(c):
@@ -49,7 +30,7 @@ def documents(c):
 
     lengths (V,) int32: that of token 0, end-of-text, is 0.
     """
-    search(c, InFloat32)
+    c.search = lambda got, right: InFloat32(c, c.comparing, got, right)
     for n, T, V in ((3, 7, 20), (3, 7, 20), (1, 5, 9), (2, 40, 300), (8, 13, 50), (5, 2, 6)):
         lengths = c.rng.integers(2, 9, V).astype(np.int32)  # (V,)
         lengths[0] = 0
@@ -72,20 +53,11 @@ Exercise(
     look="1 · One number, three names",
     mistakes=r"""
         = the nats per byte: divide by ln 2 for bits | / np.log(2) =>
-        = the cost in powers of ten: divide the nats by ln 2 | np.log(2) => np.log(10)
-        with the cost of the padding, too: its targets are -1 | losses[real] => losses
-        with the bytes of `lengths[-1]`, the last token, for all padding | lengths[targets[real]] => lengths[targets]
         with the padding in cost and bytes: its targets are -1 | real = … => real = np.ones(targets.shape, bool)
-        with the padding up to the end of the longest document
-            | real = … => real = (targets >= 0).any(axis=0) & np.ones(targets.shape, bool)
         without the cost of end-of-text: it has no bytes, but it costs | targets >= 0 => targets > 0
-        without end-of-text, and with the padding: the padding is -1, and token 0 counts | targets >= 0 => targets != 0
-        with one byte for end-of-text: it has none | lengths[targets[real]] => np.maximum(lengths, 1)[targets[real]]
         = the bits per token: divide by the bytes | lengths[targets[real]].sum() => real.sum()
         = the perplexity | return … => return np.exp(nats / real.sum())
-        = the bytes per bit | return … => return lengths[targets[real]].sum() / nats * np.log(2)
         with the mean length of the whole vocabulary | lengths[targets[real]].sum() => (real.sum() * lengths.mean())
-        with the mean length of all but token 0 | lengths[targets[real]].sum() => (real.sum() * lengths[1:].mean())
         with the tokens' numbers in place of their lengths | lengths[targets[real]] => targets[real]
         [2 · Why] = the mean of the documents' own bits per byte: add up all costs and all bytes, and divide once
             | return … => return ((losses * real).sum(1) / (lengths[targets] * real).sum(1)).mean() / np.log(2)
@@ -93,17 +65,13 @@ Exercise(
             | return … => each = (losses * real).sum(1) / (lengths[targets] * real).sum(1) / np.log(2)
             \n    return np.average(each, weights=real.sum(1))
         without the documents that have no padding | real = … => real = (targets >= 0) & (targets[:, -1:] < 0)
-        with losses[:, t] taken for targets[:, t + 1]: it is that of targets[:, t]
-            | real = … => losses, targets = losses[:, :-1], targets[:, 1:]; real = targets >= 0
-        with losses[:, t] taken for targets[:, t - 1]: it is that of targets[:, t]
-            | real = … => losses, targets = losses[:, 1:], targets[:, :-1]; real = targets >= 0
     """,
 )
 
 
 def questions(c):
     """logits (rows, n, V) float32, tokens and mask (rows, n) int32: endings of different lengths, one the longest."""
-    search(c, InFloat32)
+    c.search = lambda got, right: InFloat32(c, c.comparing, got, right)
     usual = (4, 3, 5, 11, 3.0)
     shapes = usual, usual, (2, 1, 7, 6, 1.0), (5, 6, 2, 30, 3.0), (4, 2, 9, 17, 300.0), (1, 4, 1, 5, 2.0)
     for rows, context, longest, V, size in shapes:
@@ -131,9 +99,8 @@ def of_any_precision(tried):
 def finite(tried):
     """A sentence about overflow, or about probabilities that are rounded to 0."""
     bad = [name for name, got in tried.got.items() if np.shape(got) and not np.isfinite(got).all()]
-    limits = "exp overflows above 709 and is 0 below -745 (in float32, 88 and -103)"
     cure = "subtract of each position its own largest logit, and compute ln p = z - ln Σ exp(z)"
-    return f"{bad[0]} has entries that are NaN or infinite: {limits}. So {cure}" if bad else None
+    return f"{bad[0]} has entries that are NaN or infinite: {cure}" if bad else None
 
 
 Exercise(
@@ -153,15 +120,8 @@ Exercise(
         with all that stands in the row, padding included: the mask says which tokens count | * mask[:, 1:] =>
         with the context, too | mask[:, 1:] => (np.cumsum(mask[:, ::-1], axis=1)[:, ::-1][:, 1:] > 0)
         with the padding, too: the mask is 0 there | mask[:, 1:] => np.maximum.accumulate(mask[:, 1:], axis=1)
-        without the ending's first token: the context predicts it | mask[:, 1:] => mask[:, 1:] * mask[:, :-1]
-        = the logarithm of the probability: a cost is minus that | sums = ( => sums = -(
-        = the cost in bits: here it is in nats | sums = ( => sums = 1 / np.log(2) * (
         = minus the sum of the logits: the softmax is missing | z = z - … => pass ;; costs = … => costs = -picked
         = the sum over all n - 1 predictions: only the ending's count | mask.sum(axis=1) => (mask.shape[1] - 1)
-        = the sum over one number for all rows: endings differ in length | mask.sum(axis=1) => mask.sum(axis=1).mean()
-        = the sum over the ending's tokens that are not 0: token 0 is one like any other
-            | mask.sum(axis=1) => np.maximum((tokens * mask != 0).sum(axis=1), 1)
-        with 1e-9 added to each probability | costs = … => costs = -np.log(np.exp(picked) / np.exp(z).sum(-1) + 1e-9)
         with 1e-10 added to each probability | costs = … => costs = -np.log(np.exp(picked) / np.exp(z).sum(-1) + 1e-10)
     """,
 )
@@ -169,7 +129,6 @@ Exercise(
 
 def runs(c):
     """sizes, losses, errors (n,), exponents (k,), of which the best comes last, or first; they fall; have no order."""
-    search(c)
     shapes = (6, 60, 1), (6, 60, 1), (5, 30, 1), (9, 300, 25), (12, 80, 1), (4, 25, 1), (30, 60, 1)
     for i, (n, k, noise) in enumerate((*shapes, (9, 300, 25), (6, 60, 1))):
         sizes = np.sort(10 ** c.rng.uniform(3.5, 7, n)).round()  # (n,)
@@ -179,12 +138,9 @@ def runs(c):
         losses = E + c.rng.uniform(1.5, 3.0) * (sizes / sizes[0]) ** -a + errors * c.rng.uniform(-1.5, 1.5, n)  # (n,)
         losses, exponents = np.maximum(losses, 0.2), np.sort(c.rng.uniform(0.05, 0.9, k))  # (n,), (k,)
         a = solution_of("fit_law").function()(sizes, losses, errors, exponents)[2]
-        exponents = {5: exponents[exponents <= a], 6: exponents[exponents >= a], 8: exponents[::-1]}.get(i, exponents)
         c.new("exponents in no order" * (i == 7))
-        if i == 7:  # the best one stands in the middle, behind worse and better ones
-            exponents = c.rng.permutation(exponents)
-            exponents = np.roll(exponents, k // 2 - np.flatnonzero(exponents == a)[0])
-        yield sizes, losses, errors, exponents.copy()
+        orders = {5: exponents[exponents <= a], 6: exponents[exponents >= a], 7: c.rng.permutation(exponents)}
+        yield sizes, losses, errors, orders.get(i, exponents[:: -1 if i == 8 else 1]).copy()
 
 
 Exercise(
@@ -196,8 +152,6 @@ Exercise(
     look="4.2 · The fit",
     mistakes=r"""
         without weights: divide each equation by its run's error | np.inf, None => np.inf, None; errors = 1 + 0 * errors
-        with each equation divided by its error twice | np.inf, None => np.inf, None; errors = errors**2
-        with each equation divided by the root of its error | np.inf, None => np.inf, None; errors = errors**0.5
         with each equation multiplied by its error | np.inf, None => np.inf, None; errors = 1 / errors
         with each equation divided by its error twice, and the exponent chosen as it should be
             | lstsq(columns, losses / errors => lstsq(columns / errors[:, None], losses / errors**2
@@ -207,13 +161,8 @@ Exercise(
         with the right sides alone divided by the errors: divide the columns, too | / errors[:, None] =>
         with E = 0, and a straight line through the logarithms
             | slope, start = np.polyfit(np.log(sizes), np.log(losses), 1)\nreturn 0.0, np.exp(start), -slope
-        for the last exponent, which is not the best | badness < best => True
-        for the worst exponent: keep the one with the least squares | np.inf => 0 ;; badness < best => badness > best
-        for the exponent before the squares rise: try all | badness < best: => badness > best: break\n        else:
         with A / N₀^a for A: with columns of (N / N₀)^-a it must be multiplied by N₀^a | A * sizes[0] ** a => A
         with a, and N₀^a, of the LAST exponent | return … => return found[0], found[1] * sizes[0] ** (a - found[2]), a
-        with A · (N₀ / the largest N)^a: both N must be the same | (sizes / sizes[0]) => (sizes / sizes.max())
-        = -a: the law is A / N^a | return … => return *found[:2], -found[2]
         = the place of a: return the exponent | return … => return *found[:2], list(exponents).index(found[2])
     """,
 )
@@ -221,7 +170,6 @@ Exercise(
 
 def draws_of_runs(c):
     """losses (n, S), draws (R, n, S), which statistic: first nine times the same draw, then different ones."""
-    search(c)
     sizes = (5, 5, 200), (5, 5, 200), (6, 4, 101), (4, 5, 80), (2, 4, 60), (5, 2, 77), (3, 3, 1)
     for (n, S, R), k in zip(sizes, (1, 1, 2, 0, 0, 0, 1)):
         losses = np.sort(c.random(n, 1), axis=0)[::-1] + c.random(n, S) / 4  # (n, S)
@@ -246,15 +194,11 @@ Exercise(
     look="4.3 · Error bars",
     mistakes=rf"""
         = an end of the middle 90%: take 2.5 and 97.5 | [2.5, 97.5] => [5, 95]
-        = an end of the middle 96%: take 2.5 and 97.5 | [2.5, 97.5] => [2, 98]
         = the percentile 0.025 or 0.975: np.percentile counts to 100 | [2.5, 97.5] => [0.025, 0.975]
         = the least or the largest of all draws: leave out 2.5% on each side | [2.5, 97.5] => [0, 100]
         with each seed as one draw: `draws` says what is taken | values = … => values = [*map(statistic, losses.T)]
-        = one of the draws, without a mean of neighbours between: use np.percentile
-            | {ENDS} np.sort(values)[[int(0.025 * len(values)), int(0.975 * len(values))]]
         = one of the draws, 5% from the end: leave out 2.5%
             | {ENDS} np.sort(values)[[int(0.05 * len(values)), int(0.95 * len(values))]]
-        = the mean of the draws ± 1.96 standard deviations: take percentiles | {NORMAL}=0)
         = the mean of the draws ± 1.96 standard deviations, by ddof=1: take percentiles | {NORMAL}=len(values) > 1)
         = the mean ± 1.96 deviations / √R: the more draws, the narrower | {NORMAL}=len(values) > 1) / len(values)**0.5
         with medians in place of means: average the runs that were drawn | {MEANS} => np.median({RUNS}, axis=1)
@@ -265,17 +209,41 @@ Exercise(
         with the mean of the statistic of single runs: average the runs first | statistic({MEANS}) => np.mean({ONE})
         with the statistic of single runs: average the runs of a draw first | statistic({MEANS}) => {ONE}
         = the statistic of each size's own percentiles: it comes first | statistic({MEANS}) => {MEANS} ;; {ENDS} {OWN}
-        = the statistic of each size's own percentiles, smaller one first: it comes before them
-            | statistic({MEANS}) => {MEANS} ;; {ENDS} sorted({OWN})
     """,
 )
 
 
+def plans(offer):
+    """(losses, tokens), (200,) each: of every d, for all of the money."""
+    tokens = offer.dollars / offer.price * 3600 * offer.speed / TOKEN_FLOPS
+    return chinchilla(WEIGHTS, tokens), tokens
+
+
 def offers(c):
     """Offers (dollars, price, speed): of several, the one at which 20 tokens for each weight are worst."""
-    search(c)
+
+    def lost(offer):
+        losses, tokens = plans(offer)
+        return losses[np.abs(tokens / WEIGHTS - 20).argmin()] - losses.min()
+
     for dollars in (20.0, 4000.0, 1.0, 1e5, 5.0, 300.0, 20.0, 1e7):
-        yield plans.telling(c.rng, dollars)
+        low, high = (0.8 * dollars, 1.5, 1e14), (1.5 * dollars, 4.0, 5e14)
+        yield max((Offer(*c.rng.uniform(low, high)) for _ in range(8)), key=lost)
+
+
+def nearly_best(tried):
+    """A sentence if d is not nearly the best for its tokens; else it is right, and so are all that the money buys."""
+    d, tokens, offer = tried.got["d"], tried.got["tokens"], Offer(*tried.given.values())
+    if not isinstance(d, Integral) or not 1 <= d <= len(DEPTHS):
+        return f"d is {d!r}, and should be an int from 1 to {len(DEPTHS)}: return d, then tokens"
+    if not isinstance(tokens, Real):
+        return f"tokens is {tokens!r}, and should be a number"
+    losses, bought = plans(offer)
+    loss, best = losses[d - 1], losses.argmin() + 1
+    if abs(tokens / bought[d - 1] - 1) < 1e-5 and loss > losses.min() + ENOUGH:
+        told = f"the model with d = {d} is too {'small' if d < best else 'large'}: with ${offer.dollars:,.2f}"
+        return f"{told} it reaches a loss of {loss:.4f}, and the best one {losses.min():.4f}"
+    tried.expected.update(d=d, tokens=bought[d - 1])
 
 
 COST = "6 * weights(d) + 6 * d * (64 * d) * T"
@@ -285,25 +253,22 @@ Exercise(
     "24",
     returns="d tokens",
     cases=offers,
+    rules=(nearly_best,),
+    rtol=1e-6,
     look={"d": "5.2 · A large model, or many tokens", "tokens": "5.1 · What a token costs"},
     mistakes=rf"""
         without the attention term, 6·L·C·T | + 6 * d * (64 * d) * T =>
         with 12·L·C·T for attention: a causal model sees half of it | 6 * d * => 12 * d *
         with an attention term without T | (64 * d) * T => (64 * d)
-        with an attention term without L, or with a C of 64 where it is 64 d | 6 * d * (64 => 6 * (64
-        with 6·T·C² for attention: each query meets T keys of C numbers | 6 * d * => 6 * 64 * d *
         with 768 channels, or 12 layers, in every attention term: it has d layers of 64 d channels | (64 * d) => 768
         with 2N for each token, the forward pass alone | {COST} => 2 * weights(d)
         with the layers' matrices alone for N: embeddings count | 6 * weights(d) => 6 * 12 * d * (64 * d) ** 2
-        [6 · The bill] with an hour as one second | * 3600 =>
         [6 · The bill] with an hour of 60 seconds | 3600 => 60
         [6 · The bill] with money times price: divide the dollars by the price | dollars / price => dollars * price
-        [6 · The bill] without the price | / price =>
-        cut to whole steps of 524,288 tokens | return d, tokens(d) => return d, tokens(d) // 2**19 * 2**19
-        = the one with the least loss of its layers' matrices alone, 12·d·C²: weights(d) counts all
-            | predicted_loss(weights(d) => predicted_loss(12 * d * (64 * d) ** 2
-        = the one nearest to 20 tokens for each weight: the law's best number changes with the money
+        = 20 for each weight: return all that the money buys
             | predicted_loss(weights(d), tokens(d)) => abs(tokens(d) / weights(d) - 20)
-        = the one behind the best | return d, tokens(d) => return d + 1, tokens(d + 1)
+            ;; return d, tokens(d) => return d, 20 * weights(d)
+        = those for d + 1: return both of one model | return d, tokens(d) => return d - 1, tokens(d)
+        cut to whole steps of 524,288 tokens | return d, tokens(d) => return d, tokens(d) // 2**19 * 2**19
     """,
 )

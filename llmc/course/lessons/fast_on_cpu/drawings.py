@@ -1,21 +1,10 @@
 """Lesson 11: figures too long for a cell: a step as a timeline, functions under a roof, a waterfall, a race."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 
-from llmc.course.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    PURPLE,
-    RED,
-    arrow,
-    blank_axes,
-    describe,
-    ink,
-    number_grid,
-)
+from llmc.course import figures
+from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, PALE, PURPLE, RED, describe, ink
 from llmc.course.figures.roofline import roof
 
 LOSS, UPDATE = "fused_classifier", "adamw_update"  # the functions at which the backward pass and the update begin
@@ -64,8 +53,8 @@ def under_the_roof(jobs, parts, peak, bandwidths):
         ax.plot([at, at], [slow, fast], color=color, lw=1.2)
         ax.plot(at, slow, mfc="white", ms=8, **look)
         ax.plot(at, fast, ms=9, label=f"{k}  {name}", **look)
-        offset, side = ((7, 2), "left") if k % 2 else ((-7, 2), "right")
-        ax.annotate(f"{k}", (at, fast), offset, textcoords="offset points", ha=side, size=9.5, color=ink(color))
+        look = dict(ha="left" if k % 2 else "right", textcoords="offset points", size=9.5, color=ink(color))
+        ax.annotate(f"{k}", (at, fast), (7 if k % 2 else -7, 2), **look)
     lowest = min(jobs[name][0] / of[name] / 1e9 for name in jobs for of in parts.values())
     ax.set(ylim=(0.4 * lowest, 3 * peak))
     ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), title="hollow: numpy, filled: cpu")
@@ -78,26 +67,21 @@ def waterfall(before, after, floor):
 
     before, after: {family: ms}. floor: ms.
     """
+    saved = [before[name] - after[name] for name in before]  # ms; negative: lost
+    levels = sum(before.values()) - np.cumsum([0, *saved])  # ms, from the first backend's step to the other's
+    labels = [f"{levels[0]:.1f}", *(f"{-ms:+.1f}".replace("-", "−") for ms in saved), f"{levels[-1]:.1f}"]
     fig, ax = plt.subplots(figsize=(10, 4.2), layout="constrained")
-    level = top = highest = sum(before.values())
-    names = ["numpy", *before, "cpu"]
-    ax.bar(0, level, color=BLUE, width=0.62)
-    ax.text(0, level, f"{level:.1f}", ha="center", va="bottom")
-    for k, name in enumerate(before, start=1):
-        saved = before[name] - after[name]  # ms; negative: lost
-        ax.bar(k, saved, bottom=level - saved, color=GREEN if saved >= 0 else RED, width=0.62)
-        ax.text(k, max(level, level - saved), f"{-saved:+.1f}".replace("-", "−"), ha="center", va="bottom")
-        level -= saved
-        highest = max(highest, level)
-    ax.bar(len(names) - 1, level, color=ORANGE, width=0.62)
-    ax.text(len(names) - 1, level, f"{level:.1f}", ha="center", va="bottom")
+    colors = [BLUE, *(GREEN if ms >= 0 else RED for ms in saved), ORANGE]
+    heights = [levels[0], *saved, levels[-1]]
+    ax.bar(["numpy", *before, "cpu"], heights, bottom=[0, *levels[1:], 0], color=colors, width=0.62)
+    for k, top in enumerate([levels[0], *np.maximum(levels[:-1], levels[1:]), levels[-1]]):
+        ax.text(k, top, labels[k], ha="center", va="bottom")
     ax.axhline(floor, color="black", lw=2.2)
     ax.annotate(f"floor: {floor:.1f} ms", (2, floor), (0, -3), textcoords="offset points", va="top", ha="center")
-    ax.set_xticks(range(len(names)), names)
     ax.grid(axis="x", visible=False)
-    ax.set(ylim=(0, 1.1 * highest), ylabel="one step of tiny, one thread (ms)")
+    ax.set(ylim=(0, 1.1 * levels.max()), ylabel="one step of tiny, one thread (ms)")
     steps = "; ".join(f"{' '.join(n.split())} {before[n]:.1f} to {after[n]:.1f}" for n in before)
-    describe(fig, f"Waterfall from {top:.1f} ms to {level:.1f} ms, floor {floor:.1f} ms; in ms: {steps}.")
+    describe(fig, f"Waterfall from {levels[0]:.1f} ms to {levels[-1]:.1f} ms, floor {floor:.1f} ms; in ms: {steps}.")
     return ax
 
 
@@ -106,25 +90,24 @@ def who_writes_where(tokens, channels=4):
 
     tokens: (N,), from 1 to N. On the left the first thread has the rows 0 to 2.
     """
-    N = len(tokens)
-    fig, ax = blank_axes((-4.5, 29), (-N - 0.4, 2.4), "On the left two threads meet in one row; on the right never")
-    for left, name, thread in ((0, "rows", lambda n, c: int(n >= 3)), (17, "channels", lambda n, c: 2 * c // channels)):
-        owners = [[thread(n, c) for c in range(channels)] for n in range(N)]  # (N, C)
-        writers = [
-            [{owners[n][c] for n in range(N) if tokens[n] == v} for c in range(channels)] for v in range(1, N + 1)
-        ]
-        rows = [[(BLUE, ORANGE)[owner] for owner in row] for row in owners]
-        table = [[RED if len(who) > 1 else (BLUE, ORANGE)[min(who)] if who else PALE for who in row] for row in writers]
-        labels = [f"token {token}" for token in tokens] if name == "rows" else ()
-        look = dict(text="", wide=1)
-        source = number_grid(
-            ax, [[0.0] * channels] * N, (left, 0), f"dout: {name} shared", colors=rows, rows=labels, **look
+    N, looks = len(tokens), np.array([PALE, BLUE, ORANGE, RED])  # of numbers that none, one, the other, both write
+    fig, ax = figures.blank_axes(
+        (-4.5, 29), (-N - 0.4, 2.4), "On the left two threads meet in one row; on the right never"
+    )
+    second = {"rows": np.arange(N)[:, None] >= 3, "channels": np.arange(channels) >= channels / 2}
+    for left, (name, shared) in zip((0, 17), second.items()):
+        threads = np.broadcast_to(1 + shared, (N, channels))  # (N, C): 1 or 2
+        writers = np.array([np.bitwise_or.reduce(threads[tokens == v]) for v in range(1, N + 1)])  # (N, C): 3 for both
+        labels, grid = [f"token {token}" for token in tokens] * (name == "rows"), np.zeros((N, channels))  # (N, C)
+        look = dict(text="", wide=1, rows=labels)
+        source = figures.number_grid(
+            ax, grid, (left, 0), f"dout: {name} shared", colors=looks[threads].tolist(), **look
         )
-        target = number_grid(ax, [[0.0] * channels] * N, (left + 7.5, 0), "dwte[1 … 5]", colors=table, **look)
+        look = dict(text="", wide=1, colors=looks[writers].tolist())
+        target = figures.number_grid(ax, grid, (left + 7.5, 0), "dwte[1 … 5]", **look)
         for n, token in enumerate(tokens):
-            meets = any(len(who) > 1 for who in writers[token - 1])
-            begin, end = (source.right, -n - 0.5), (target.left, 0.5 - token)
-            arrow(ax, begin, end, color=RED if meets else GREY)
+            color = RED if (writers[token - 1] == 3).any() else GREY
+            figures.arrow(ax, (source.right, -n - 0.5), (target.left, 0.5 - token), color=color)
     describe(
         fig,
         "Left: rows 1 and 3 of dout belong to different threads, and both are added to the row of token 1. "

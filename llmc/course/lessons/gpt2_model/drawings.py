@@ -13,7 +13,7 @@ def draw_model():
     """A whole GPT-2: the residual stream, the two branches of a block, the head; returns the figure."""
     title = "A GPT-2 is one stream; branches read it through a layernorm and add to it"
     figure, ax = blank_axes((0.5, 24), (-1.5, 8.6), title)
-    _arrow(ax, (3.6, 0), (20.0, 0), BLUE, 5)
+    arrow(ax, (3.6, 0), (20.0, 0), color=BLUE, thick=True)
     ax.text(9.0, -0.75, "residual stream   (B, T, C)", ha="center", color=ink(BLUE))
     area(ax, (4.3, 18.2), (-1.15, 7.7), "one block, L times", dashed=True)
     box(ax, 2.1, 0, "wte[tokens]\n+ wpe[:T]", color=ORANGE, width=3.0, height=1.2)
@@ -42,15 +42,11 @@ def _branch(ax, left, names):
     for k, name in enumerate(names):
         up = 1.9 + RISE * k
         box(ax, middle, up, name, color=GREEN if k else SKY, width=2.5, height=1.1)
-        _arrow(ax, (middle, up - 0.9 if k else 0.1), (middle, up - 0.57))
+        arrow(ax, (middle, up - 0.9 if k else 0.1), (middle, up - 0.57))
     ax.plot([middle + 1.25, plus, plus], [up, up, 1.2], color=GREY, lw=1.5)
-    _arrow(ax, (plus, 1.3), (plus, 0.45))
+    arrow(ax, (plus, 1.3), (plus, 0.45))
     sign = dict(boxstyle="circle,pad=0.1", facecolor=BLUE, edgecolor="white")
     ax.text(plus, 0, "+", ha="center", va="center", size=15, color="white", weight="bold", bbox=sign, zorder=5)
-
-
-def _arrow(ax, start, end, color=GREY, width=1.5):
-    ax.annotate("", end, start, arrowprops=dict(arrowstyle="-|>", color=color, lw=width, shrinkA=0, shrinkB=0))
 
 
 def draw_stream(stations, added, tokens):
@@ -68,13 +64,10 @@ def draw_stream(stations, added, tokens):
         if k:
             label, branch = added[k - 1]
             number_grid(ax, branch, (left - 3.4, 3.2), label, color=GREEN, **look)
-            _arrow(ax, (left - 1.9, 6.7), (left - 0.15, 6.7), BLUE, 2)
-            _arrow(ax, (left - 1.0, 4.3), (left - 1.0, 6.4), GREEN, 1.5)
-    describe(
-        figure,
-        f"A row of {len(stations)} grids, the stream from the embedding to the end, {', '.join(stations)}; under each "
-        "gap a grid with what attention or the MLP adds there.",
-    )
+            arrow(ax, (left - 1.9, 6.7), (left - 0.15, 6.7), color=BLUE)
+            arrow(ax, (left - 1.0, 4.3), (left - 1.0, 6.4), color=GREEN)
+    words = f"A row of {len(stations)} grids, the stream from the embedding to the end, {', '.join(stations)}"
+    describe(figure, f"{words}; under each gap a grid with what attention or the MLP adds there.")
     return figure
 
 
@@ -83,8 +76,7 @@ def draw_depths(ax, runs, color, title):
     ends = [run[-1] for run in runs.values()]
     apart = max(ends) > 1.3 * min(ends)
     for (L, run), strength in zip(runs.items(), np.linspace(0.4, 1, len(runs))):
-        name = f"L = {L}" if apart else f"L = {min(runs)} … {L}"
         ax.plot(np.arange(L + 1) / L, run, color=color, alpha=strength, label=f"L = {L}")
         if apart or L == max(runs):
-            ax.text(1.02, run[-1], name, va="center", size=9.5)
+            ax.text(1.02, run[-1], f"L = {L}" if apart else f"L = {min(runs)} … {L}", va="center", size=9.5)
     ax.set(xlabel="depth: share of the blocks passed", title=title, xlim=(-0.02, 1.25), xticks=(0, 0.25, 0.5, 0.75, 1))

@@ -1,4 +1,4 @@
-"""Lesson 15: what the emulator counts in a product, and how fast its versions, cuBLAS and some tiles are on a GPU.
+"""Lesson 15: what the emulator counts in a product, and how fast its versions and cuBLAS are on a GPU.
 
     python3 -m llmc.course.lessons.matmul_kernels.ladders OUT.json
 
@@ -27,33 +27,16 @@ FORWARD, INPUT, WEIGHT = cublas.PRODUCTS
 BIG, FC = (4096, 4096, 4096), (8192, 3072, 768)  # (B·T, C_out, C_in): a square, and GPT-2's first linear layer at B=8
 THIN = (768, 768, 8192)  # (M, N, K) of the gradient of an attention projection
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16)
-SOME = (  # besides TILES: too small, too high, too deep
+SOME = (  # besides TILES: too small, and that of v5 to v8
     Tile(BM=64, BN=64, BK=8, WM=32, WN=32, TM=8, TN=4, STAGES=3, BLOCKS=4),
-    Tile(BM=64, BN=128, BK=8, WM=32, WN=64, TM=8, TN=8, STAGES=3, BLOCKS=4),
     Tile(BM=128, BN=128, BK=8, WM=32, WN=64, TM=8, TN=8, STAGES=3, BLOCKS=2),
-    Tile(BM=128, BN=256, BK=8, WM=64, WN=64, TM=16, TN=8, STAGES=3, BLOCKS=1),
 )
 arrays = tuning._arrays  # (name, M, N, K, seed) -> result (M, N), a and b of a product, where kernels run
-
-
-def sets(name, MNK) -> list:
-    """Arrays that take turns."""
-    return [arrays(name, *MNK, 1 + seed) for seed in range(tuning.SETS)]
 
 
 def sizes(name, BT, C_out, C_in) -> tuple[int, int, int]:
     """(M, N, K) of one of the three products of a linear layer."""
     return {FORWARD: (BT, C_out, C_in), INPUT: (BT, C_in, C_out), WEIGHT: (C_out, C_in, BT)}[name]
-
-
-def launched(name, MNK, version, **tile):
-    """launch(result, a, b) of a version, 1 to 9 or "library". tile: tile=, parts= of version 9; llmc's choice if {}."""
-    if version == "library":
-        library = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
-        return lambda *each: library(name, *each, *MNK, None)
-    if tile:
-        return lambda *each: matmul.in_warp_tiles(name, *each, *MNK, **tile)
-    return lambda *each: matmul._product(name, *each, *MNK[1:], version)
 
 
 class Counts(NamedTuple):
@@ -96,8 +79,10 @@ def on_the_emulator():
 def count_version(name, version, M, N, K) -> Counts:
     """Counts of a version of llmc for one of cublas.PRODUCTS, on the emulator; v9 with TILES[0]."""
     with on_the_emulator(), inspected(matmul) as reports:
-        tile = {"tile": TILES[0]} if version == 9 else {}
-        launched(name, (M, N, K), version, **tile)(*arrays(name, M, N, K, 0))
+        if version == 9:
+            matmul.in_warp_tiles(name, *arrays(name, M, N, K, 0), M, N, K, tile=TILES[0])
+        else:
+            matmul._product(name, *arrays(name, M, N, K, 0), N, K, version)
     return count(reports, M, N, K)
 
 
@@ -112,19 +97,20 @@ def intensity(name, version, K, side=128) -> float:
 
 def count_table(counted) -> str:
     """{name: Counts} as text, a line each."""
-    rows = [f"{'':<6}{'sectors':>10}{'operations':>12}{'passes':>9}{'conflicts':>11}{'barriers':>10}"]
-    rows.append(f"{'':<6}{'':>10}{'a byte':>12}{'':>9}{'':>11}{'per 8 k':>10}")
-    for name, c in counted.items():
-        row = f"{name:<6}{c.sectors:>10.1f}{c.intensity:>12.2f}{c.passes:>9.1f}{c.conflicts:>11.1f}"
-        rows.append(f"{row}{c.barriers:>10.2f}")
-    return "\n".join(rows)
+    rows = [(name, *map("{:.2f}".format, (c.sectors, c.intensity, *c[1:]))) for name, c in counted.items()]
+    return columns(("sectors", "operations a byte", "passes", "conflicts", "barriers for 8 k"), rows)
+
+
+def columns(heads, rows) -> str:
+    """A table as text. rows: tuples of texts, the first of which is a name."""
+    lines = [("", *heads), *rows]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "\n".join("  ".join([name.ljust(widths[0]), *map(str.rjust, each, widths[1:])]) for name, *each in lines)
 
 
 class Times(NamedTuple):
     """TFLOP/s of each version of a product, of cuBLAS, and of the two limits of the GPU; where it was"""
 
-    product: str  # of cublas.PRODUCTS
-    K: int  # how many numbers it sums over
     tflop_s: dict  # {"v1": TFLOP/s, …}
     library: float  # cuBLAS, float32, TF32 off
     peak: float  # TFLOP/s of cuBLAS for 8192 x 8192 x 8192
@@ -136,76 +122,58 @@ class Times(NamedTuple):
         return self.tflop_s[version] / self.library
 
 
-def times(product, sizes) -> Times | None:
-    """Of all versions of a product (M, N, K): measured on this GPU, or else stored; None where there is nothing."""
-    if cuda.device() != "gpu":
-        return stored_times(product, sizes)
-    with by_library():
-        return _times(ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}")
+def times(product, sizes, measured=True) -> Times:
+    """Of all versions of a product (M, N, K): measured, where there is a GPU and it may be; or else stored."""
+    if measured and cuda.device() == "gpu":
+        with by_library():
+            rows, bounds, place = ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}"
+    else:
+        rows = [row for row in stored(sizes) if row["product"] == product and "tile" not in row]
+        bounds, place = rows[0], f"stored: {rows[0]['device']}, M · N · K = {' · '.join(map(str, sizes))}"
+    speed = {row["version"]: row["tflop_s"] for row in rows}
+    return Times(speed, speed.pop("library"), bounds["sgemm_tflop_s"], bounds["copy_gb_s"], place)
 
 
-def stored_times(product, sizes, path=TABLE) -> Times | None:
-    """From a table in the lessons' folder; None if it is not there, or has not this product at these sizes."""
-    rows = [row for row in _stored(path, sizes) if row["product"] == product and "tile" not in row]
-    shape = " · ".join(map(str, sizes))
-    return _times(rows, rows[0], f"stored: {rows[0]['device']}, M · N · K = {shape}") if rows else None
+def stored_parts() -> dict:
+    """{parts: µs} of one tile on a product with a small result and a long K, from the stored table."""
+    return {row["parts"]: row["us"] for row in stored(THIN) if "tile" in row}
 
 
-def stored_parts(path=TABLE) -> dict:
-    """{parts: µs} of one tile on a product with a small result and a long K, from the stored table; {} without one."""
-    return {row["parts"]: row["us"] for row in _stored(path, THIN) if "tile" in row}
-
-
-def _stored(path, sizes) -> list[dict]:
-    rows = json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).is_file() else []
+def stored(sizes) -> list[dict]:
+    """The rows of the table in the lessons' folder for these sizes (M, N, K)."""
+    rows = json.loads(TABLE.read_text(encoding="utf-8"))
     return [row for row in rows if (row["M"], row["N"], row["K"]) == tuple(sizes)]
 
 
-def _times(rows, bounds, place) -> Times:
-    speed = dict(sorted((row["version"], row["tflop_s"]) for row in rows))
-    library, peak, copy = speed.pop("library"), bounds["sgemm_tflop_s"], bounds["copy_gb_s"]
-    return Times(rows[0]["product"], rows[0]["K"], speed, library, peak, copy, place)
-
-
-def timed(name, MNK, version, **tile) -> dict:
-    """A row: a launch is checked, and on a GPU timed."""
-    result, a, b = arrays(name, *MNK, 0)
-    mine, launch = result.copy(), launched(name, MNK, version, **tile)  # (M, N)
-    launch(mine, a, b)
-    error = tuning.difference(mine, tuning._expected(name, result, a, b, *MNK))
-    row = {"product": name, **dict(zip("MNK", MNK)), "version": version if version == "library" else f"v{version}"}
-    row |= tile | {"error": float(f"{error:.3g}"), "right": bool(error <= tuning.AGREE)}
-    if cuda.device() == "gpu":
-        us = microseconds([partial(launch, *each) for each in sets(name, MNK)], graph=version != "library")
-        row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{2 * np.prod(MNK) / us / 1e6:.4g}")}
-    return row
-
-
 def ladder(name, MNK) -> list[dict]:
-    """Versions 1 to 9, then the library."""
-    return [timed(name, MNK, version) for version in (*range(1, 10), "library")]
+    """A row for each of versions 1 to 9 and for the library: a launch is checked, and on a GPU timed."""
+    known, *others = (arrays(name, *MNK, seed) for seed in range(1 + tuning.SETS))
+    expected, found = tuning._expected(name, *known, *MNK), []
+    for version in (*range(1, 10), None):
+        mine, launch = known[0].copy(), partial(matmul._product, name, N=MNK[1], K=MNK[2], version=version)  # (M, N)
+        with by_library():
+            launch(mine, *known[1:])
+            error = tuning.difference(mine, expected)
+            row = {"product": name, **dict(zip("MNK", MNK)), "version": f"v{version}" if version else "library"}
+            row |= {"error": float(f"{error:.3g}"), "right": bool(error <= tuning.AGREE)}
+            if cuda.device() == "gpu":
+                us = microseconds([partial(launch, *each) for each in others], graph=version is not None)
+                row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{2 * np.prod(MNK) / us / 1e6:.4g}")}
+        found.append(row)
+    return found
 
 
-def clock(name, *MNK):
-    """measure(tile, parts) -> µs on this GPU, for one of llmc.kernels.cublas.PRODUCTS; infinity where it fails."""
-    each_set = sets(name, MNK)
-
-    def measure(tile, parts):
-        launch = launched(name, MNK, 9, tile=tile, parts=parts)
-        try:
-            return microseconds([partial(launch, *each) for each in each_set])
-        except cuda.xp.cuda.driver.CUDADriverError:
-            return np.inf
-
-    return measure
+def clock(name, M, N, K):
+    """measure(tile, parts) -> µs on this GPU, for one of llmc.kernels.cublas.PRODUCTS."""
+    return lambda tile, parts: next(row["us"] for row in tuning.tune(name, M, N, K, (tile,), (parts,)) if row["tile"])
 
 
-def rows(big, fc, thin, parts, tiles) -> list[dict]:
+def rows(big, fc, thin, parts) -> list[dict]:
     """All rows; sizes are arguments so that a test can make them small."""
-    square = INPUT, sizes(INPUT, *big)
-    found = [ladder(*square), *(ladder(name, sizes(name, *fc)) for name in cublas.PRODUCTS)]
-    found.append([timed(WEIGHT, thin, 9, tile=TILES[0], parts=n) for n in parts])
-    return sum(found, []) + [timed(*square, 9, tile=tile, parts=1) for tile in tiles]
+    tuned = tuning.tune(WEIGHT, *thin, TILES[:1], parts)
+    found = [row | {"product": WEIGHT, **dict(zip("MNK", thin)), "version": "v9"} for row in tuned if row["tile"]]
+    ladders = [(INPUT, sizes(INPUT, *big)), *((name, sizes(name, *fc)) for name in cublas.PRODUCTS)]
+    return [row for each in ladders for row in ladder(*each)] + found
 
 
 def main(path):
@@ -214,8 +182,8 @@ def main(path):
         raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
     with by_library():
         bounds = {"device": cuda.name_of_gpu(), **limits()}
-        found = rows(BIG, FC, THIN, PARTS, (*TILES, *SOME))
-    Path(path).write_text(json.dumps([row | bounds for row in found], indent=1) + "\n", encoding="utf-8")
+        found = [row | bounds for row in rows(BIG, FC, THIN, PARTS)]
+    Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

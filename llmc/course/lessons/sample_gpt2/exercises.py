@@ -1,21 +1,17 @@
 """Lesson 23's exercises: what is right, what is tried, and which mistakes have a name."""
 
-from collections import Counter
-from time import perf_counter
-
 import numpy as np
 
 from llmc.config import GPT2Config
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer, describe_result
+from llmc.course.checks.speed.timing import race
 from llmc.course.lessons.sample_gpt2.beams import why_it_bores  # noqa: F401, for cells
 from llmc.course.mutation.program import solution_of
 
 PARTS = 1024  # probabilities are multiples of 1/PARTS, so that sums are exact in any order
 BLOCK = 'lesson 07, section "2.2 · One block"'
-
-# ---------------------------------------------------------------------------------------------------------- 1 top_p
 
 
 def nuclei(c):
@@ -55,51 +51,33 @@ Exercise(
         without ties: of candidates as probable as the last one kept, only those with the smallest ids stay
             | order = np.argsort(-p, kind="stable")[: np.argmax(np.cumsum(np.sort(p)[::-1]) >= share) + 1]
             \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum()
-        without ties: of candidates as probable as the last one kept, only those with the largest ids stay
-            | n = np.argmax(np.cumsum(np.sort(p)[::-1]) >= share) + 1\norder = np.argsort(p, kind="stable")[::-1][:n]
-            \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum()
-        without any candidate as probable as the last one kept: those stay | p >= edge => p > edge
         without the candidate that crosses the share, and without those tied with it that have larger ids: all stay
             | order = np.argsort(-p, kind="stable")[: np.argmax(np.cumsum(np.sort(p)[::-1]) >= share)]
             \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum() if order.size else kept
-        without the candidate that crosses the share, and without those tied with it that have smaller ids: all stay
-            | n = np.argmax(np.cumsum(np.sort(p)[::-1]) >= share)\norder = np.argsort(p, kind="stable")[::-1][:n]
-            \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum() if n else kept
         with the share exceeded instead of reached: where candidates hold exactly the share, one too many is kept
             | ranked[np.argmax(np.cumsum(ranked) >= share)]
             => ranked[np.argmax(np.cumsum(ranked) > share)] if (np.cumsum(ranked) > share).any() else 0.0
-        before it is scaled to sum to 1 | kept / kept.sum() => kept
         in order of probability: put every candidate back into its own place
             | return kept / kept.sum() => return np.sort(kept / kept.sum())[::-1]
         scaled by the share instead of the sum that is kept | kept / kept.sum() => kept / share
-        with a softmax of the probabilities that are kept: divide them by their sum
-            | return kept / kept.sum() => e = np.where(kept > 0, np.exp(p - p.max()), 0.0); return e / e.sum()
-        for 1 - share: the most probable ones stay, until they hold the share | >= share => >= 1 - share
-        with equal probabilities added only once: each candidate counts | np.sort(p)[::-1] => np.unique(p)[::-1]
-        = what the LEAST probable candidates would give: begin with the most probable
-            | order = np.argsort(p, kind="stable")\nn = int(np.argmax(np.cumsum(p[order]) >= share)) + 1
-            \nkept = np.zeros(len(p))\nkept[order[:n]] = p[order[:n]]\nreturn kept / kept.sum()
-        = p itself: nothing is cut off | return p / p.sum()
-        = the candidates with at least `share` times the best one's probability, which is min-p
-            | edge = … => edge = share * p.max()
-        = the candidates with at least (1 - share) times the best one's probability, a kind of min-p
-            | edge = … => edge = (1 - share) * p.max()
-        = the candidates in the order of their ids, as far as the share goes: sort them by probability first
-            | kept = np.where(np.cumsum(p) <= share, p, 0.0)\nreturn kept / kept.sum() if kept.sum() else kept
-        = the candidates at least as probable as the one at which the sum in the order of ids reaches the share
-            | ranked = … => ranked = p
-        = the candidates at least as probable as the one whose ID is the place in the ranking
-            | edge = ranked[ => edge = p[
         = the candidates with at least the (1 - share) quantile, which is found by counting: the share is of their sum
             | edge = … => edge = np.quantile(p, 1 - share)
         = the candidates with at least `share` times the mean probability: the share is of their sum
             | edge = … => edge = share * p.mean()
-        = the same probability for all that stay: divide p by its sum over them
-            | kept / kept.sum() => (kept > 0) / (kept > 0).sum()
+        with a softmax of the probabilities that are kept: divide them by their sum
+            | return kept / kept.sum() => e = np.where(kept > 0, np.exp(p - p.max()), 0.0); return e / e.sum()
+        for 1 - share: the most probable ones stay, until they hold the share | >= share => >= 1 - share
+        = what the LEAST probable candidates would give: begin with the most probable
+            | order = np.argsort(p, kind="stable")\nn = int(np.argmax(np.cumsum(p[order]) >= share)) + 1
+            \nkept = np.zeros(len(p))\nkept[order[:n]] = p[order[:n]]\nreturn kept / kept.sum()
+        = the candidates with at least `share` times the best one's probability, which is min-p
+            | edge = … => edge = share * p.max()
+        = the candidates in the order of their ids, as far as the share goes: sort them by probability first
+            | kept = np.where(np.cumsum(p) <= share, p, 0.0)\nreturn kept / kept.sum() if kept.sum() else kept
+        = the candidates at least as probable as the one at which the sum in the order of ids reaches the share
+            | ranked = … => ranked = p
     """,
 )
-
-# ------------------------------------------------------------------------------------------------------- 2 next_row
 
 
 def rows(c):
@@ -137,37 +115,25 @@ def writes_one_row(tried):
     solution_of("next_row").function()(**given | right)
     for name in right:
         changed = (tried.got[name] != given[name]).any(axis=(1, 3))  # (L, T)
-        at = np.flatnonzero(changed.any(axis=0))
-        if not at.size:
-            return f"nothing was written to {name}: its row t = {t} is what it was before"
-        if t not in at:
-            return f"row {at[0]} of {name} was written, and t is {t}"
-        other = at[at != t]
-        if other.size:
-            why = "the rows before t are done" if other[0] < t else "the rows behind t are not there yet"
-            return f"row {other[0]} of {name} was changed, and t is {t}: {why}"
-        if not changed[:, t].all():
-            layer = np.flatnonzero(~changed[:, t])[0]
-            return f"row t = {t} of {name} was written, but not in layer {layer}: each layer has its own"
+        rows, layers = np.flatnonzero(changed.any(axis=0)), np.flatnonzero(~changed[:, t])
+        if rows.tolist() != [t]:
+            which = f"the rows {', '.join(map(str, rows))} of {name} were" if rows.size else f"nothing in {name} was"
+            return f"{which} changed: row t = {t} is to be written, and no other"
+        if layers.size:
+            return f"row t = {t} of {name} was written, but not in layer {layers[0]}: each layer has its own"
         compare(f"the cache of {name}", tried.got[name], right[name], look=BLOCK)
-    return None
 
 
 def say_how_fast(c, next_row):
     """Tokens per second on a small model of random weights: all rows again for each token, and with next_row."""
     L, NH, hs, V, T = 4, 4, 16, 64, 64
-    W, tokens = weights(c.rng, L, NH, hs, V, T), c.rng.integers(0, V, T)
+    W, tokens = weights(c.rng, L, NH, hs, V, T), c.rng.integers(0, V, T).tolist()
     keys, values = np.zeros((2, L, NH, T, hs))
-    begin = perf_counter()
-    for t, token in enumerate(tokens.tolist()):
-        next_row(W, keys, values, t, token)
-    middle = perf_counter()
-    for t in range(T // 4, T, T // 2):  # as all rows again cost in the mean
-        for k in range(t):
-            next_row(W, keys, values, k, int(tokens[k]))
-    again = (perf_counter() - middle) / 2
-    c.say(f"On a model of four layers: {1 / again:,.0f} tokens/s with all rows again, {T / (middle - begin):,.0f} with")
-    c.say("your cache.")
+    read = lambda n: [next_row(W, keys, values, t, token) for t, token in enumerate(tokens[:n])]  # noqa: E731
+    again, kept = race(
+        lambda: read(T // 2), lambda: read(T), seconds=0.1
+    )  # half of all rows: what they cost in the mean
+    c.say(f"On a model of four layers: {1 / again:,.0f} tokens/s with all rows again, {T / kept:,.0f} with your cache.")
 
 
 Exercise(
@@ -179,10 +145,7 @@ Exercise(
     rules=(writes_one_row,),
     look={"": "6 · What a token costs", "logits": BLOCK},
     mistakes=r"""
-        [6 · What a token costs] with position 0 for every token: the token is at position t
-            | W["wpe"][t] => W["wpe"][0]
         [6 · What a token costs] with position t + 1: the first token is at position 0 | W["wpe"][t] => W["wpe"][t + 1]
-        without positions |  + W["wpe"][t] =>
         [6 · What a token costs] with a token that looks at nothing but itself: look at positions 0 to t
             | keys[l, :, : t + 1] => keys[l, :, t : t + 1] ;; values[l, :, : t + 1] => values[l, :, t : t + 1]
         [6 · What a token costs] with a token that does not look at itself: its own key and value are there, too
@@ -191,50 +154,32 @@ Exercise(
         [6 · What a token costs] with the newest row written only after attention: write it before
             | q, keys[l, :, t], values[l, :, t] = => q, k, v =
             ;; out = np => out, keys[l, :, t], values[l, :, t] = np ;; .reshape(-1)  # (C,) => .reshape(-1), k, v
+        [6 · What a token costs] with the keys and values of layer 0 in every layer: each layer has its own
+            | keys[l, :, : t + 1] => keys[0, :, : t + 1] ;; values[l, :, : t + 1] => values[0, :, : t + 1]
         [6 · What a token costs] with the newest value written only after attention has read the values: write it before
             | q, keys[l, :, t], values[l, :, t] = => q, keys[l, :, t], v =
             ;; out = np => out, values[l, :, t] = np ;; .reshape(-1)  # (C,) => .reshape(-1), v
-        [6 · What a token costs] with the keys and values of layer 0 in every layer: each layer has its own
-            | keys[l, :, : t + 1] => keys[0, :, : t + 1] ;; values[l, :, : t + 1] => values[0, :, : t + 1]
         with keys in place of values | p, values[l, :, : t + 1] => p, keys[l, :, : t + 1]
-        with values in place of keys | q, keys[l, :, : t + 1] => q, values[l, :, : t + 1]
-        with keys and values exchanged in the caches
-            | q, keys[l, :, t], values[l, :, t] = => q, values[l, :, t], keys[l, :, t] =
-        without the division by the root of hs |  / np.sqrt(hs) =>
         with scores divided by the root of C: each head has hs channels | np.sqrt(hs) => np.sqrt(NH * hs)
-        with scores divided by the root of t + 1: divide by that of hs | np.sqrt(hs) => np.sqrt(t + 1)
         with q, k and v taken per head: the rows of qkvw are all queries, keys, values
             | .reshape(3, NH, hs) => .reshape(NH, 3, hs).swapaxes(0, 1)
         with one softmax over all heads: each head's probabilities add up to 1
             | scores.max(axis=-1, keepdims=True) => scores.max() ;; p.sum(axis=-1, keepdims=True) => p.sum()
-        with exp of the scores, not divided by their sum
-            | scores - scores.max(axis=-1, keepdims=True) => scores ;; p /= p.sum(axis=-1, keepdims=True) =>
-        without the largest score subtracted: exp of large scores overflows
-            | scores - scores.max(axis=-1, keepdims=True) => scores
-        without attproj | W["attprojw"][l] @ out + W["attprojb"][l] => out
-        without the residual around attention: add it to x | x + W["attprojw"] => W["attprojw"]
-        without the residual around the MLP: add it to x | x + W["fcprojw"] => W["fcprojw"]
-        without the layernorm before attention | h = layernorm(x, W["ln1w"][l], W["ln1b"][l]) => h = x
-        without the layernorm before the MLP | h = layernorm(x, W["ln2w"][l], W["ln2b"][l]) => h = x
-        without the last layernorm | layernorm(x, W["lnfw"], W["lnfb"]) => x
-        with ln1w and ln1b before the MLP: it has ln2w and ln2b
-            | W["ln2w"][l], W["ln2b"][l] => W["ln1w"][l], W["ln1b"][l]
-        with the second layernorm of layer 0 in every layer: each has its own
-            | W["ln2w"][l], W["ln2b"][l] => W["ln2w"][0], W["ln2b"][0]
-        without GELU | gelu(W["fcw"][l] @ h + W["fcb"][l]) => (W["fcw"][l] @ h + W["fcb"][l])
         in which the second layernorm reads what attention gives alone: add it to x before, not after
             | x = x + W["attprojw"][l] @ out + W["attprojb"][l] => y, x = x, W["attprojw"][l] @ out + W["attprojb"][l]
             ;; x = x + W["fcprojw"] => x = y + x + W["fcprojw"]
         that adds attention and the MLP to what their layernorms give: add both to x
             | h = layernorm(x, W["ln1w"] => h = x = layernorm(x, W["ln1w"]
             ;; h = layernorm(x, W["ln2w"] => h = x = layernorm(x, W["ln2w"]
+        without the largest score subtracted: exp of large scores overflows
+            | scores - scores.max(axis=-1, keepdims=True) => scores
+        without the layernorm before the MLP | h = layernorm(x, W["ln2w"][l], W["ln2b"][l]) => h = x
+        without the last layernorm | layernorm(x, W["lnfw"], W["lnfb"]) => x
         = the probabilities: return the logits, before any softmax
             | return W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"])
             => z = W["wte"] @ layernorm(x, W["lnfw"], W["lnfb"]); return np.exp(z - z.max()) / np.exp(z - z.max()).sum()
     """,
 )
-
-# ---------------------------------------------------------------------------------------------------- 3 beam_search
 
 
 def tables(c, Table):
@@ -246,68 +191,37 @@ def tables(c, Table):
 
 
 def returns_n_tokens(tried):
-    """A sentence on what is no text of n tokens, or not this text's log-probability."""
+    """A sentence on what is no text of n tokens."""
     tokens, total = tried.got["tokens"], tried.got["total"]
-    n, prompt, model = (tried.given[name] for name in ("n", "prompt", "model"))
+    n, prompt = tried.given["n"], tried.given["prompt"]
     if np.ndim(tokens) != 1 or np.ndim(total) != 0 or total is None:
         return f"return two values: `return tokens, total`; you returned {describe_result((tokens, total))}"
-    tokens = [int(token) for token in tokens]
     if len(tokens) != n:
-        whole = len(tokens) == n + len(prompt) and tokens[: len(prompt)] == prompt
-        also = " (it begins with the prompt: return only what follows)" * whole
+        also = " (it begins with the prompt: return only what follows)" * (list(tokens[: len(prompt)]) == prompt)
         return f"there are {len(tokens)} tokens, and n is {n}{also}"
-    right, best = tried.expected["tokens"], tried.expected["total"]
-    if tokens != right or np.isclose(total, best, rtol=1e-9, atol=0):
-        return None
-    each = np.array([model.table([*prompt, *right[:k]])[token] for k, token in enumerate(right)])  # (n,)
-    known = {
-        "the probability: return its logarithm": np.exp(best),
-        "the mean over the tokens: return the sum": best / n,
-        "the sum of the tokens' probabilities: they multiply, so add up their logarithms": np.exp(each).sum(),
-        "the surprise: the log-probability is negative": -best,
-        "in bits: take the natural logarithm, as log_probs does": best / np.log(2),
-    }
-    found = next((f", which is {words}" for words, number in known.items() if np.isclose(total, number)), "")
-    return f"the tokens are right; their log-probability is {best:.6g}, not {total:.6g}{found}" if found else None
 
 
 def judge_calls(c, model, prompt, n, width, beam_search):
     """WrongAnswer if log_probs was called more often than once for each text of the beam and round."""
     enough = 1 + (n - 1) * width
-    if model.calls <= enough:
-        return
-    asked = texts_asked_for(type(model)(model.logp), prompt, n, width, beam_search)
-    once = f"{enough} will do: once for each text of the beam and round"
-    said = f"the text is right, but log_probs was called {model.calls} times, and {once}"
-    several = asked[tuple(prompt)]
-    if several > 1:
-        said += f". It is called {several} times with the prompt alone: a beam begins with a single text, the empty one"
-    elif len(asked) < asked.total():
-        said += f". {asked.total() - len(asked)} of the calls are with a text that it was called with before"
-    raise WrongAnswer(said, look=c.exercise.look_for())
+    if model.calls > enough:
+        said = f"the text is right, but log_probs was called {model.calls} times, and {enough} will do"
+        raise WrongAnswer(f"{said}: once for each text of the beam and round", look=c.exercise.look_for())
 
 
 def judge_long_prompt(c, Table, beam_search):
     """WrongAnswer if a call of log_probs lacks tokens of a long prompt, which a table of pairs does not show."""
     model, prompt, n, width = Table(c.rng.normal(size=(4, 4, 4))), c.rng.integers(0, 4, 67).tolist(), 5, 3
-    for asked in texts_asked_for(model, prompt, n, width, beam_search):
-        if list(asked[: len(prompt)]) != prompt:
-            given = f"after a prompt of {len(prompt)} tokens, log_probs was called with a list of {len(asked)}"
-            models = "The models here look at two tokens, another one at all of them"
-            raise WrongAnswer(f"{given} that does not begin with it. {models}", look=c.exercise.look_for())
-
-
-def texts_asked_for(model, prompt, n, width, beam_search) -> Counter:
-    """How often the learner's function calls log_probs with each text."""
-    asked = Counter()
 
     def log_probs(tokens):
-        asked[tuple(int(token) for token in tokens)] += 1
+        if list(tokens[: len(prompt)]) != prompt:
+            given = f"after a prompt of {len(prompt)} tokens, log_probs was called with a list of {len(tokens)}"
+            models = "The models here look at two tokens, another one at all of them"
+            raise WrongAnswer(f"{given} that does not begin with it. {models}", look=c.exercise.look_for())
         return model.table(tokens)
 
     model.log_probs = log_probs
-    beam_search(model, list(prompt), n, width)
-    return asked
+    beam_search(model, [*prompt], n, width)
 
 
 Exercise(
@@ -317,28 +231,24 @@ Exercise(
     rules=(returns_n_tokens,),
     look="3.3 · The most probable text",
     mistakes=r"""
+        = the probability: return its logarithm | return beam[0] => return beam[0][0], np.exp(beam[0][1])
+        = the mean over the tokens: return the sum | return beam[0] => return beam[0][0], beam[0][1] / n
+        = the surprise: the log-probability is negative | return beam[0] => return beam[0][0], -beam[0][1]
         = what greedy search finds: the most probable token at every step | beam = found[:width] => beam = found[:1]
         = what a search finds that compares only the newest token's log-probability: add up those of the whole text
             | total + p[token] => p[token]
-        = what a search finds that ranks continuations by their newest token alone, not by the whole text
-            | (text + [token], total + p[token]) => (text + [token], total + p[token], p[token])
-            ;; for text, total in beam => for text, total, _ in beam ;; ([], 0.0) => ([], 0.0, 0.0)
-            ;; -pair[1] => -pair[2] ;; return beam[0] => return beam[0][:2]
         = what a search finds that keeps the best continuation of each text: two may come from one text
             | token in range(len(p)) => token in np.argsort(-p)[: 1 if len(beam) >= width else None].tolist()
         = what a search finds that looks at the two best continuations of each text alone
             | token in range(len(p)) => token in np.argsort(-p)[:2].tolist()
-        = what a search finds that continues only the last text of the beam: put those of all into one list
-            | in beam: => in beam[-1:]:
         = what a search finds that keeps the first `width` continuations, not the most probable ones | found.sort… =>
-        = what a search finds that adds up probabilities: they multiply, so add up their logarithms
-            | model.log_probs(prompt + text) => np.exp(model.log_probs(prompt + text))
         = what a search finds that ranks continuations by their newest token alone, and takes the most probable at last
             | (text + [token], total + p[token]) => (text + [token], total + p[token], p[token])
             ;; for text, total in beam => for text, total, _ in beam ;; ([], 0.0) => ([], 0.0, 0.0)
             ;; -pair[1] => -pair[2] ;; return beam[0] => return max(beam, key=lambda pair: pair[1])[:2]
-        = the LEAST probable text of the last beam | return beam[0] => return beam[-1]
         = what a search finds that keeps the least probable texts | -pair[1] => pair[1]
+        = what a search finds that adds up probabilities: they multiply, so add up their logarithms
+            | model.log_probs(prompt + text) => np.exp(model.log_probs(prompt + text))
         = what a search finds that keeps a single text after its first round: keep `width` there, too
             | beam = found[:width] => beam = found[: width if beam[0][0] else 1]
         = what a search finds that keeps one of all texts that end in the same token: keep others, too
@@ -346,13 +256,7 @@ Exercise(
             \n        beam = sorted(ends.values(), key=lambda pair: -pair[1])[:width]
         = what a search finds that forgets the prompt: it reads its first token, and later the new tokens alone
             | prompt + text => text or prompt[:1]
-        = what a search finds that gives the model the prompt in the first round alone: it comes first in all
-            | prompt + text => text or prompt
         = what a search finds that gives the model only the last token of the prompt: give it all of them
             | prompt + text => prompt[-1:] + text
-        = what a search finds that gives the model the new tokens without the prompt in front of them
-            | prompt + text => text
-        = what a search finds that shows the model the prompt last in every round: the new tokens follow it
-            | prompt + text => prompt
     """,
 )

@@ -71,17 +71,9 @@ class PromptPanel:
 
     def write(self) -> str:
         """The prompt and the text that follows it."""
-        cut = self.temperature.value, self.top_k.value, self.seed.value
-        pieces = sample_text(
-            self.model,
-            self.encoding,
-            self.prompt.value,
-            self.tokens.value,
-            *cut,
-            top_p=self.top_p.value,
-            window=self.window,
-        )
-        return self.prompt.value + "".join(pieces)
+        prompt, knobs = self.prompt.value, (self.temperature.value, self.top_k.value, self.seed.value)
+        options = dict(top_p=self.top_p.value, window=self.window)
+        return prompt + "".join(sample_text(self.model, self.encoding, prompt, self.tokens.value, *knobs, **options))
 
     def press(self):
         """Write, and show the text; the button rests meanwhile."""

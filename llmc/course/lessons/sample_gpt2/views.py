@@ -3,6 +3,7 @@
 import numpy as np
 
 from llmc.course.figures import BLUE, GREEN, GREY, describe, heat_map, panels
+from llmc.course.lessons.attention.references import forward
 from llmc.course.lessons.tokens.drawings import visible
 
 SHOWN = 14  # candidates of a distribution
@@ -10,14 +11,9 @@ SHOWN = 14  # candidates of a distribution
 
 def attention_maps(model, tokens):
     """(L, NH, T, T) attention of every head, query by key, for tokens (T,); float64."""
-    T, c = len(tokens), model.config
     model.forward(np.array([tokens], np.int32))
-    qkv = np.array(model.backend.to_numpy(model._acts["qkv"]), np.float64)[:, 0]  # (L, T, 3C)
-    q, k, _ = qkv.reshape(c.L, T, 3, c.NH, c.hs).transpose(2, 0, 3, 1, 4)  # (L, NH, T, hs) each
-    scores = q @ k.swapaxes(-1, -2) / np.sqrt(c.hs)  # (L, NH, T, T)
-    scores = np.where(np.tri(T, dtype=bool), scores, -np.inf)
-    p = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return p / p.sum(axis=-1, keepdims=True)
+    qkv = np.array(model.backend.to_numpy(model._acts["qkv"]), np.float64)  # (L, 1, T, 3C)
+    return np.concatenate([forward(each, model.config.NH).probabilities for each in qkv])
 
 
 def residual_stream(model, tokens):
@@ -63,9 +59,9 @@ def draw_attention(maps, pieces, title):
     firsts = np.diagonal(maps, axis1=2, axis2=3).mean(axis=-1)  # (L, NH)
     most = [f"block {l + 1} head {h + 1} {share:.0%}" for (l, h), share in np.ndenumerate(firsts)]
     words = (
-        "Squares, a row for each token that looks and a column for each that is looked at; upper triangles are empty."
+        "Squares, a row for each token that looks and a column for each that is looked at; upper triangles are empty"
     )
-    describe(figure, f"{words} Share of attention that tokens pay to themselves: {', '.join(most)}.")
+    describe(figure, f"{words}. Share of attention that tokens pay to themselves: {', '.join(most)}.")
     return figure
 
 
