@@ -11,7 +11,6 @@ import numpy as np
 
 from llmc.course.checks.calls import alike
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe
-from llmc.course.checks.messages.heatmap import Picture, picture
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
@@ -62,10 +61,6 @@ class Difference:
     def finite(self) -> bool:
         """Is there a number wherever one is expected?"""
         return bool(np.isfinite(self.held[np.isfinite(self.target)]).all())
-
-    def picture(self) -> Picture | None:
-        """Where it is wrong, if that shows more than a few numbers: not where everything is."""
-        return picture(self.name, self.held, self.target, self.wrong) if self.finite else None
 
     def table(self) -> list[str]:
         """How many entries are wrong, and the first of them."""
@@ -207,7 +202,7 @@ def wrong_kind(name, got, expected) -> str:
         if expected.ndim == 0 and {got.dtype.kind, expected.dtype.kind} <= {*"fiu"}:
             return ""  # a number is a number
         wide = got.dtype == np.float64 and expected.dtype.kind == "f"
-        made = ": an array made without dtype= is float64, and so is what it is computed with" if wide else ""
+        made = ": an array made without dtype= is float64, and so is what is computed with it" if wide else ""
         return f"{name} has dtype {got.dtype}, expected {expected.dtype}{made}"
     return ""
 

@@ -24,7 +24,7 @@ WHOLE_ARRAYS = {  # what wants one number or one truth, and what goes number by 
     r"(?<!\.)\bmin\(": "`min` compares whole things: `np.minimum(a, b)` goes number by number.",
     r"\bmath\.": "the functions of `math` take one number: those of `np` go number by number.",
 }
-LOCKED = "Inputs must stay as they are, and a view has no memory of its own: `.copy()` makes an array to write to."
+LOCKED = "Inputs must stay as they are, and so must views of them: `.copy()` makes an array that can be written to."
 
 
 def diagnosis_of(check, cell, error, traceback) -> Diagnosis:

@@ -17,6 +17,7 @@ import numpy as np
 from llmc.course.checks.check import running
 from llmc.course.checks.comparison import Difference, same
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, with_verb
+from llmc.course.checks.messages.heatmap import picture
 from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
 
 FEW = 6  # indices that a sentence lists
@@ -65,9 +66,8 @@ def kept_state(case):
 
 def edits_of_ours(case):
     edit = case.search and case.search.edit_of_ours()
-    return edit and Diagnosis(
-        Kind.EDIT_OF_OURS, f"{with_verb(case.name, 'has')} the values that our solution gives {edit.words}"
-    )
+    has = f"{with_verb(case.name, 'has')} the values that our solution gives"
+    return edit and Diagnosis(Kind.EDIT_OF_OURS, f"{has} {edit.words}{case.search.in_line(edit)}")
 
 
 def orders(case):
@@ -108,7 +108,8 @@ def explain(known: Diagnosis | None, difference: Difference | None, name, got, e
         found = next((it for explainer in EXPLAINERS if (it := explainer(case))), known)
     found.output, found.look = name, found.look or look
     if difference is not None and not found.table:
-        found.picture = difference.picture()
+        if difference.finite:
+            found.picture = picture(difference.name, difference.held, difference.target, difference.wrong)
         found.table = difference.table()
     elif known is not None and found is not known:
         found.table = known.table

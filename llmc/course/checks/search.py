@@ -9,6 +9,7 @@ in seconds: the same answer gets the same words on every machine.
 """
 
 import ast
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,7 +27,6 @@ WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however long they take
 SHORT = 2000  # turns of loops that an edit may take in the case, if ten times those of what is edited are fewer
 WHOLE = 6  # edits that the whole check is run with; of a kernel 4
-FRESH = 4  # cases with other numbers that must agree
 ALL = 2  # outputs of a case are explained
 
 
@@ -34,8 +34,8 @@ ALL = 2  # outputs of a case are explained
 class Search:
     """A case that failed. label: of the wrong output, None if the code stopped. got, right: that output.
 
-    Subclasses know the `case`, its `outputs` {label: value}, and `others` [(case, what the learner's code gives, what
-    is right)]. `mistaken`, `edited_ours` and `edited_theirs` yield edited codes; `run` makes what one gives in a case.
+    Subclasses know the `case`, its `outputs` {label: value}, `others` [(case, what the learner's code gives, what is
+    right)], and `ours`, our source. `mistaken`, `edited_ours` and `edited_theirs` yield codes for `run` to run on.
     """
 
     check: object
@@ -91,6 +91,11 @@ class Search:
         others = [label for label in self.outputs if label != self.label and label in made]
         return ALL if all(self.alike(made[label], self.outputs[label]) for label in others) else 1
 
+    def in_line(self, edit) -> str:
+        """ ", in its line `…`", where our solution has in several places what the edit replaces; else ""."""
+        line = re.split(r"\s+(?:#|//) ", self.ours.splitlines()[edit.line - 1].strip())[0]
+        return f", in its line `{line}`" if self.ours.count(edit.old) > 1 else ""
+
     whole, same_error, alike = WHOLE, staticmethod(same_error), staticmethod(alike)
 
 
@@ -104,6 +109,10 @@ class PythonSearch(Search):
     @property
     def outputs(self) -> dict:
         return self.case.outputs
+
+    @cached_property
+    def ours(self) -> str | None:
+        return solution_source(self.check.exercise.name)[0]
 
     @cached_property
     def solution(self) -> Program | None:
@@ -120,12 +129,11 @@ class PythonSearch(Search):
         if self.solution is None:
             return found
         with learners_names():
-            for call in calls_with(self.check, self.solution.function())[-FRESH - 3 :]:
+            for call in calls_with(self.check, self.solution.function()):
                 theirs = self.run(self.case.function, call).get(self.label) if call.arguments is not None else None
                 if theirs is not None and call.outputs.get(self.label) is not None:
                     found.append((call, theirs, call.outputs[self.label]))
-        wrong = [each for each in found if not alike(each[1], each[2])]
-        return wrong[:FRESH] + [each for each in found if alike(each[1], each[2])][:2]
+        return sorted(found, key=lambda each: alike(each[1], each[2]))  # those that are wrong, too, tell more
 
     def run(self, code, call) -> dict:
         most = max([SHORT, *(10 * turns for turns in self._taken.values())]) if call is self.case else TURNS

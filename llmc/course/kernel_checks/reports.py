@@ -19,7 +19,8 @@ def diagnosis_of(report, exercise, repair=None) -> Diagnosis:
     first, *others = sorted(report.problems, key=lambda problem: GRAVITY[problem.kind])  # often the others' cause
     kind = BY_NAME[first.kind]
     called = f", called from line {first.calls[0]}" if first.calls else ""
-    sentence = f"{_head(first)}{called}. {_capital(kind.sentence(first.found))}"
+    happened = kind.sentence(first.found)
+    sentence = f"{_head(first)}{called}. {happened[:1].upper()}{happened[1:]}"
     who, to_do = kind.doer(first.found), kind.advice if isinstance(kind.advice, str) else kind.advice(first.found)
     if repair:
         to_do = f"Your kernel passes this whole check {repair.words}, in line {repair.line}."
@@ -46,10 +47,6 @@ def _look_for(problem, exercise) -> str:
         if key in places:
             return exercise.place(places[key])
     return ""
-
-
-def _capital(text) -> str:
-    return text[:1].upper() + text[1:]
 
 
 class Demand(NamedTuple):
@@ -86,7 +83,8 @@ def wasteful(report, what, limit, look, ours=lambda: None) -> WrongAnswer | None
     value = demand.measure(report)
     if value >= limit if demand.least else value <= limit:
         return None
-    goal = f"at {'least' if demand.least else 'most'} {demand.sentence.split('}')[0]}}}".format(limit)
+    most = f"at {'least' if demand.least else 'most'} " if limit else ""
+    goal = f"{most}{demand.sentence.split('}')[0]}}}".format(limit)
     sentence = f"right, but {demand.sentence.format(value)}; the goal is {goal}"
     more = [demand.advice or _costliest_line(report, what, ours())]
     return WrongAnswer(
@@ -108,7 +106,7 @@ COSTS = {  # of a use of an array by a line, and the word for it
 
 
 def _costliest_line(report, what, ours) -> str:
-    """The line, by array, that costs most of what is demanded, next to what our solution has there."""
+    """The array, and the line, that costs more of what is demanded than any other, next to what our solution has."""
     cost, word = COSTS.get(what, (lambda use: 0, ""))
     worst = max(report.lines, key=cost, default=None)
     if worst is None or cost(worst) <= 0:
@@ -116,4 +114,4 @@ def _costliest_line(report, what, ours) -> str:
     used = lambda each: sum(cost(u) for u in each.lines if (u.name, u.write) == (worst.name, worst.write))  # noqa: E731
     less = f"; our solution has {used(ours):,}" if ours and used(ours) < used(report) else ""
     does = "writes" if worst.write else "reads"
-    return f"Most of it is for {worst.name}, which line {worst.line} {does}: {used(report):,} {word}{less}."
+    return f"{used(report):,} {word} are for {worst.name}, which line {worst.line} {does}{less}."

@@ -86,7 +86,9 @@ def _in_piece(each, piece, names):
         elif token.kind == "coordinate":
             yield from ((1, *span, new) for new in _coordinates(token.text))
         elif token.kind == "number":
-            yield from ((rank, *span, new) for rank, new in _numbers(token.text))
+            minus = "-" * (k > 0 and (each.all[k - 1].kind, each.all[k - 1].text) == ("sign", "-"))
+            start = each.all[k - 1].start if minus else token.start
+            yield from ((rank, start, token.end, minus + new) for rank, new in _numbers(token.text))
             if token.text not in ("0", "1"):
                 yield from ((1.8, *span, name) for name in names if names[name][0] in WHOLE)
         elif token.kind == "name":

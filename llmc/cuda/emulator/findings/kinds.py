@@ -58,7 +58,6 @@ KINDS = (  # the gravest first
         sentences.crash,
         advice.crash,
     ),
-    Kind("out-of-bounds", "out of bounds", sentences.out_of_bounds, advice.out_of_bounds, first_of_several, drawn=True),
     Kind(
         "bounds",
         "index outside a fixed array",
@@ -67,6 +66,7 @@ KINDS = (  # the gravest first
         first_of_several,
         place=places.bare_index,
     ),
+    Kind("out-of-bounds", "out of bounds", sentences.out_of_bounds, advice.out_of_bounds, first_of_several, drawn=True),
     Kind(
         "invalid-pointer",
         "invalid pointer",

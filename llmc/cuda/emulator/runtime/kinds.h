@@ -6,8 +6,8 @@
 // reported only while no thread of the block has been lost; those marked ALWAYS are never a mere consequence.
 #define LLMC_KINDS(KIND)              \
     KIND(CRASH, FIRST)                \
-    KIND(OUT_OF_BOUNDS, ALWAYS)       \
     KIND(BOUNDS, ALWAYS)              \
+    KIND(OUT_OF_BOUNDS, ALWAYS)       \
     KIND(INVALID_POINTER, ALWAYS)     \
     KIND(MISALIGNED, ALWAYS)          \
     KIND(STACK_OVERFLOW, FIRST)       \
