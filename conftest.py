@@ -58,9 +58,19 @@ def pytest_ignore_collect(collection_path):
 def pytest_collection_modifyitems(items):
     for item in items:
         if isinstance(item, IPyNbCell):
-            item.output_timeout = (
-                60  # seconds between two messages of a running cell; nbval's 5 is less than a busy machine needs
-            )
+            item.output_timeout = 60  # seconds between two messages of a cell; nbval's 5 are few on a busy machine
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """As with loadscope, all tests of a module go to one worker; of `test_answers.py`, all tests of a lesson."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByLesson(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            module, _, test = nodeid.rpartition("::")
+            return module + test.partition("[")[2] * module.endswith("test_answers.py")
+
+    return ByLesson(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -245,6 +245,7 @@ FUSED = r"""
 FAST = r"""
     [5.2 · A padded vocabulary] with a maximum that the padding is part of | z -= z.max() => z -= rows[n].max()
     = log(sum) - exp(z - max)[target]: it must be z - max | - z_target => - z[target]
+    = dloss · p - y: y must be multiplied by dloss, too | z[target] -= dloss => z[target] -= 1
     with a sum of exp(z - the largest so far), not the row's maximum | z.sum() => (z / np.maximum.accumulate(z)).sum()
 """
 
