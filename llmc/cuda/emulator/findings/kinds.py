@@ -179,8 +179,7 @@ KINDS = (  # the gravest first
         "never-written",
         "never written",
         sentences.never_written,
-        "Start enough threads, grid = (n + block - 1) / block, or let each thread loop in steps of gridDim.x * "
-        "blockDim.x. If there are enough threads, the index skips some elements.",
+        "Which thread should write it? Either there are too few threads, or an index skips some elements.",
         doers.nobody,
         drawn=True,
     ),
