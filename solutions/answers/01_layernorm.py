@@ -223,7 +223,7 @@ def fast_never_clears_its_sums(out, mean, rstd, x, w, b, eps=1e-5):
     mean[...] = sums / x.shape[-1]
 
 
-@wrong("layernorm_backward", says="dx equals the reference with x in place of norm, inside")
+@wrong("layernorm_backward", says="dx has the values that our solution gives with `x` in place of `norm`")
 def backward_by_a_jacobian_with_x(dout, x, w, mean, rstd):
     dx, C = np.zeros_like(x), len(w)
     for b, t in np.ndindex(x.shape[:2]):

@@ -292,30 +292,7 @@ def lr_falls_from_the_warmup(step, max_lr, warmup, total, final_fraction, kind):
     return min_lr + (max_lr - min_lr) * falls[kind]
 
 
-@wrong("scheduled_lr", says="the larger of the curve and final_fraction")
-def lr_of_a_line_that_is_cut_off(step, max_lr, warmup, total, final_fraction, kind):
-    min_lr = final_fraction * max_lr
-    if step < warmup:
-        return max_lr * (step + 1) / warmup
-    start = 0.8 * total if kind == "wsd" else warmup
-    if total > start:
-        x = max(0.0, min(1.0, (step - start) / (total - start)))
-    else:
-        x = 1.0
-    if kind == "linear":
-        return max(max_lr * (1 - x), min_lr)
-    if kind == "cosine":
-        return min_lr + (max_lr - min_lr) * (1 + math.cos(math.pi * x)) / 2
-    if kind == "wsd":
-        return min_lr + (max_lr - min_lr) * (1 - math.sqrt(x))
-    return max_lr
-
-
-@wrong("decay_groups", says="not in the order of shapes: left_alone should be")
+@wrong("decay_groups", says="in the order of shapes")
 def groups_sort_what_is_left(shapes):
-    decayed = []
-    for name in shapes:
-        if name.endswith("w") and not name.startswith("ln") or name in ("wte", "wpe"):
-            decayed.append(name)
-    plain = sorted(set(shapes) - set(decayed))
-    return decayed, plain
+    decayed = [name for name in shapes if name in MATRICES]
+    return decayed, sorted(set(shapes) - set(decayed))

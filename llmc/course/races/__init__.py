@@ -1,1 +1,1 @@
-"""Do the threads of a learner's Numba kernel race? find.py watches it, watched.py takes notes, refusal.py says so."""
+"""Do the threads of a learner's Numba kernel race? find.py watches it, watched.py notes it, guards/threads.py says so."""

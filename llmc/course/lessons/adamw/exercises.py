@@ -1,6 +1,7 @@
 """Lesson 09's exercises: what is right, what is tried, and which mistakes have a name."""
 
 from itertools import product
+from operator import attrgetter
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from llmc.course.measure import peak_bytes
 from llmc.training.schedule import learning_rate
 
 PARAMETERS = preset("gpt2").parameter_table()
-TABLES = "wte", "wpe"
 DECAYED = [p.name for p in PARAMETERS if p.decayed]
 THREE, FIVE = [(3, 4), (6,), (2, 3, 2)], [(4, 2), (5,), (1, 3), (2,), (6,)]  # shapes of gradients
 RUNS = (5, 40, 0.1), (0, 10, 0.0), (1, 20, 0.5), (8, 8, 0.2), (12, 7, 0.3), (3, 33, 0.1), (19, 20, 0)  # see below
@@ -122,36 +122,22 @@ def judge_ten_steps(c, function):
 
 def groups(tried):
     """What is wrong with the two lists, in a sentence."""
-    shapes, (decayed, plain), right = tried.given["shapes"], tried.got.values(), tried.expected
     for label, names in tried.got.items():
         if not isinstance(names, list | tuple):
-            order = ", which keeps no order" if isinstance(names, set | frozenset) else ""
-            return f"{label} should be a list of names, but is {describe(names)}{order}"
-    unknown = [name for name in (*decayed, *plain) if not isinstance(name, str) or name not in shapes]
-    if unknown:
-        return f"{unknown[0]!r} is not one of the names in shapes"
+            return f"{label} should be a list of names, but is {describe(names)}"
+    (decayed, plain), right = tried.got.values(), tried.expected
     if set(decayed) == set(right["left_alone"]) and set(plain) == set(right["decayed"]):
         return "the two lists are swapped: the decayed ones come first"
-    for name, shape in shapes.items():
+    for name, shape in tried.given["shapes"].items():
         times = [*decayed, *plain].count(name)
         if times != 1:
             return f"{name} is in {'the lists twice' if times else 'neither list'}"
         if (name in decayed) != (name in DECAYED):
-            return f"{name} {shape} should be {_why(name, shape)}"
-    for label, names in right.items():
-        if [*tried.got[label]] != names:
-            return f"the names are right, but not in the order of shapes: {label} should be {', '.join(names)}"
-    return None
-
-
-def _why(name, shape):
-    """Decayed, or left alone, and why."""
-    if name in DECAYED:
-        return f"decayed: {'a table of embeddings' if name in TABLES else 'in each layer it'} is a matrix"
-    if len(shape) == 1:
-        return "left alone: it is a vector"
-    kind = f"{'shift' if name.endswith('b') else 'scale'} of a layernorm" if "ln" in name else "bias of a linear layer"
-    return f"left alone: in each layer it is a vector {shape[1:]}, the {kind}. Its first axis only counts the layers"
+            group, kind = ("decayed", "matrix") if name in DECAYED else ("left alone", "vector")
+            it = "a table of embeddings" if name in ("wte", "wpe") else "in each layer it" if shape[1:] else "it"
+            return f"{name} {shape} should be {group}: {it} is a {kind}"
+    wrong = [label for label in right if [*tried.got[label]] != right[label]]
+    return f"{wrong[0]} should be {', '.join(right[wrong[0]])}, in the order of shapes" if wrong else None
 
 
 def one_number(tried):
@@ -194,12 +180,10 @@ def judge_memory(c, function, params, *inputs):
 MOMENTUM = r"""
     = beta · m + grads: (1 - beta) in front of grads is missing | (1 - beta) * grads => grads
     with beta and 1 - beta swapped: beta is the share of the OLD m | m *= … => m *= 1 - beta ;; (1 - beta) * => beta *
-    = (1 - beta) · grads: what m held is lost | m *= … => m *= 0
     = lr · (the mean of the slopes): lr belongs in the step, not in m | m += … => m += (1 - beta) * grads; m *= lr
     = beta · m + lr · grads: lr belongs in the step, not in m | (1 - beta) * grads => lr * grads
     with the step along the old m: m is updated first, then used
         | m *= … => old = m.copy(); m *= beta ;; params -= lr * m => params -= lr * old
-    = params - m: the learning rate is missing | params -= lr * m => params -= m
     with m updated twice in the step, which uses m itself (this is Nesterov's momentum)
         | lr * m => lr * (beta * m + (1 - beta) * grads)
 """
@@ -211,66 +195,34 @@ ADAMW = rf"""
         | params *= … => m /= 1 - beta1**t; params *= 1 - lr * weight_decay
     {TWO} = the running mean of grads + weight_decay · params: in AdamW decay does not go through m
         | m += … => grads = grads + weight_decay * params; m += (1 - beta1) * (grads - m)
-    with beta1 and 1 - beta1 swapped: beta1 is the share of the OLD m | m += … => m += beta1 * (grads - m)
-    = beta1 · m + grads: (1 - beta1) is missing | m += … => m += grads - (1 - beta1) * m
-    = (1 - beta1) · grads: what m held is lost | m += … => m[...] = (1 - beta1) * grads
     = the running mean of grads²: that is v | m += … => m += (1 - beta1) * (grads * grads - m)
-    {WHY} = the corrected v̂: the buffer keeps v itself, v̂ is for this step alone
-        | params *= … => v /= 1 - beta2**t; params *= 1 - lr * weight_decay
-    with beta2 and 1 - beta2 swapped: beta2 is the share of the OLD v | v += … => v += beta2 * (grads * grads - v)
     = beta2 · v + grads²: (1 - beta2) is missing | v += … => v += grads * grads - (1 - beta2) * v
-    = (1 - beta2) · grads²: what v held is lost | v += … => v[...] = (1 - beta2) * grads * grads
-    = its own root: the buffer keeps v, the root is for this step alone | params *= … => v[...] = np.sqrt(v)
     {WHY} without bias correction | {STEP} m / (np.sqrt(v) + eps)
-    {WHY} with t + 1 in place of t: the first step is t = 1
-        | {STEP} m / (1 - beta1 ** (t + 1)) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
-    {WHY} with t - 1 in place of t: the first step is t = 1, and 1 - beta**0 is 0
-        | {STEP} m / (1 - beta1 ** (t - 1)) / (np.sqrt(v / (1 - beta2 ** (t - 1))) + eps)
     {WHY} with 1 - beta in place of 1 - beta**t: the correction changes from step to step
         | {STEP} m / (1 - beta1) / (np.sqrt(v / (1 - beta2)) + eps)
     {WHY} with 1 - beta · t in place of 1 - beta**t: a power, not a product
         | {STEP} m / (1 - beta1 * t) / (np.sqrt(v / (1 - beta2 * t)) + eps)
     {WHY} with (1 - beta)**t in place of 1 - beta**t: the power belongs to beta alone
         | {STEP} m / (1 - beta1) ** t / (np.sqrt(v / (1 - beta2) ** t) + eps)
-    {EPS} without eps: it is added to the root | {STEP} {M} / np.sqrt(v / (1 - beta2**t))
     {EPS} with eps inside the root: it is added to the root | {STEP} {M} / np.sqrt(v / (1 - beta2**t) + eps)
     {EPS} with eps² inside the root: eps is added to the root | {STEP} {M} / np.sqrt(v / (1 - beta2**t) + eps**2)
     {EPS} with eps added to √v before the correction: √v̂ + eps
         | {STEP} {M} * np.sqrt(1 - beta2**t) / (np.sqrt(v) + eps)
-    without the root: divide by √v̂, not by v̂ | {STEP} {M} / (v / (1 - beta2**t) + eps)
-    with grads in place of m̂ | {STEP} grads / {ROOT}
     with the old m and v: they are updated first
         | m += … => old = {M} / {ROOT}; m += (1 - beta1) * (grads - m) ;; {STEP} old
-    {TWO} without weight decay | params *= … => pass
-    {TWO} with decay not multiplied by lr: params shrink by lr · weight_decay
-        | 1 - lr * weight_decay => 1 - weight_decay
     {TWO} with decay after the step: it applies to the params before the step
         | params *= … => pass ;; {STEP} {M} / {ROOT}; params *= 1 - lr * weight_decay
-    {TWO} with decay not multiplied by lr, and after the step
-        | params *= … => pass ;; {STEP} {M} / {ROOT}; params *= 1 - weight_decay
     {TWO} with decay divided by √v̂ + eps, too | params *= … => pass ;; {STEP} ({M} + weight_decay * params) / {ROOT}
-    with a plus in front of the step: go down, against the slope | params -= => params +=
 """
 NORM, FACTOR = "norm = … => norm = float(", "max_norm / (norm + 1e-6) =>"
 LENGTH = "np.linalg.norm"
 CLIPPING = rf"""
-    = the sum of all squares: the root is missing | {NORM}sum(np.sum(g * g) for g in grads))
     = the sum of the arrays' norms: add up the squares, then take one root | {NORM}sum(map({LENGTH}, grads)))
-    = the norm of the first array: all of them count | {NORM}{LENGTH}(grads[0]))
-    = the norm of the last array: all of them count | {NORM}{LENGTH}(grads[-1]))
-    = the root of the MEAN square: take the sum
-        | {NORM}np.sqrt(np.mean(np.concatenate([g.ravel() for g in grads]) ** 2)))
-    = the root of the sum of the arrays' norms: add up their squares | {NORM}sum(map({LENGTH}, grads)) ** 0.5)
     = the norm AFTER clipping; return the norm before it
         | return norm => return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
-    = the root of the sum of squares and 1e-6: that small number belongs in the denominator alone
-        | {NORM}np.sqrt(sum(np.sum(g * g) for g in grads) + 1e-6)) ;; (norm + 1e-6) => norm
     = the norm plus 1e-6: that small number belongs in the denominator alone | return norm => return norm + 1e-6
-    = the norm of the arrays' spectral norms, the largest singular value of a matrix, which np.linalg.norm(g, 2) gives
-        | {NORM}{LENGTH}([{LENGTH}(g.reshape(len(g), -1), 2) for g in grads]))
-    = grads / norm: multiply by max_norm, too | {FACTOR} 1 / (norm + 1e-6)
-    with norm / max_norm: it is the other way round | {FACTOR} (norm + 1e-6) / max_norm
-    = grads · max_norm: divide by the norm, too | {FACTOR} max_norm
+    = the root of the MEAN square: take the sum
+        | {NORM}np.sqrt(np.mean(np.concatenate([g.ravel() for g in grads]) ** 2)))
     scaled UP to max_norm: a norm below it is left alone | if norm > max_norm => if True
     clipped by its own norm: the norm of all arrays together decides
         | if norm > max_norm => if True ;; {FACTOR} min(1, max_norm / ({LENGTH}(g) + 1e-6))
@@ -278,49 +230,27 @@ CLIPPING = rf"""
         | if norm > max_norm => if True ;; g *= … => np.clip(g, -max_norm, max_norm, out=g)
     with the norm taken again after the arrays before it were scaled: take it once, first
         | {FACTOR} max_norm / (np.sqrt(sum(np.sum(h * h) for h in grads)) + 1e-6)
-    [7.1 · PyTorch's 1e-6] without 1e-6 in the denominator | (norm + 1e-6) => norm
 """
 RATES = r"""
-    with step in place of step + 1: the first step would not move | (step + 1) => step
-    with (step + 1) / (warmup + 1): step warmup - 1 must have max_lr | / warmup => / (warmup + 1)
     with a warmup that rises from final_fraction · max_lr: it rises from 0
         | (step + 1) / warmup => (final_fraction + (1 - final_fraction) * (step + 1) / warmup)
-    without warmup | step < warmup => False
     with a curve that begins at step 0: it begins where warmup ends | else warmup => else 0
-    with step + 1 in place of step in the curve, too: there step counts as it is | (step - begin) => (step + 1 - begin)
     with a curve that goes on past its end: from step total on it no longer changes
         | min(max( => (max( ;; 0.0), 1.0) => 0.0))
     with x = 0 where the curve has no length (total <= warmup): such a curve is over, x = 1 | x = 1.0 if => x = 0.0 if
-    with x = 0 at step warmup where the curve has no length (total <= warmup): it is over at once, x = 1
-        | x = … => x = min(max((step - begin) / max(1, total - begin), 0.0), 1.0)
     with final_fraction left out: the curve ends at final_fraction · max_lr | min_lr = … => min_lr = 0
     = the larger of the curve and final_fraction · max_lr: the curve ends there, it is not cut off
         | min_lr + (max_lr - min_lr) * left => max(max_lr * left, min_lr)
     with the cosine alone, which falls to -1: (1 + cos) / 2 is needed | (1 + np.cos(np.pi * x)) / 2 => np.cos(np.pi * x)
-    with 1 + cos, not halved: that falls from 2 to 0, and (1 + cos) / 2 from 1 to 0
-        | (1 + np.cos(np.pi * x)) / 2 => 1 + np.cos(np.pi * x)
-    with cos(π/2 · x): half a period is needed | (1 + np.cos(np.pi * x)) / 2 => np.cos(np.pi * x / 2)
-    with a constant that drops to final_fraction · max_lr at step total: it stays at max_lr
-        | "constant": 1.0 => "constant": float(step < total)
-    = final_fraction · max_lr: "constant" stays at max_lr | "constant": 1.0 => "constant": 0.0
-    with √(1 - x) in place of 1 - √x | 1 - np.sqrt(x) => np.sqrt(1 - x)
     with a fall that begins at 80% of what warmup leaves: it begins at 80% of the whole run
         | 0.8 * total => warmup + 0.8 * (total - warmup)
-    with a fall that begins at 20% of the run: it begins at 80% | 0.8 * total => 0.2 * total
-    with 0.8 · total rounded down: do not round it | 0.8 * total => int(0.8 * total)
     with x counted from the end of warmup: it is 0 where the fall begins, at 80% of the run
         | begin = … => begin = warmup
         ;; (total - begin), 0.0 => (total - begin) * (kind != "wsd" or step >= 0.8 * total), 0.0
 """
 
-
-def adamw(*given):
-    """m, v, params after the step."""
-    step = optimizer.adamw(*given)
-    return step.m, step.v, step.params
-
-
-MOVES = dict(lesson="09", reference=adamw, writes="m v params", mistakes=ADAMW)
+MOVES = dict(lesson="09", writes="m v params", mistakes=ADAMW)
+MOVES["reference"] = lambda *given: attrgetter("m", "v", "params")(optimizer.adamw(*given))
 Exercise("adamw_step", cases=adamw_steps, look="3.2 · One weight, three steps, by hand", **MOVES)
 Exercise("fast_adamw_step", cases=fast_steps, rules=(twice,), look="8.2 · One pass", slow="See hint 3.", **MOVES)
 Exercise("momentum_step", "09", writes="m params", cases=momentum_steps, look="2 · Momentum", mistakes=MOMENTUM)

@@ -3,6 +3,7 @@
 References return new arrays in the dtype of what they replace.
 """
 
+from collections import namedtuple
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +11,7 @@ import numpy as np
 
 TEN_STEPS = Path(__file__).parent / "ten_steps.npz"
 SETTINGS = {"lr": 0.01, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1}  # of TenSteps
-
-
-class Step(NamedTuple):
-    """params, m and v after one AdamW step, each of the shape and dtype that it had."""
-
-    params: np.ndarray
-    m: np.ndarray
-    v: np.ndarray
+Step = namedtuple("Step", "params m v")  # after one AdamW step, each of the shape and dtype that it had
 
 
 class TenSteps(NamedTuple):

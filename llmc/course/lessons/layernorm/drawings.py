@@ -32,9 +32,8 @@ def draw_layernorm(x, mean, rstd, norm, out, w, b):
     """The arrays of a layernorm of two sequences of three tokens, B = 2, T = 3, C = 4; returns the figure."""
     title = "Layernorm works on each token's row alone; only w and b are shared"
     figure, ax = blank_axes((-3.6, 26.4), (-1.3, 10.2), title)
-    for i, top in enumerate((7, 3)):
-        labels = ("x   (B, T, C)", "mean\n(B, T)", "rstd\n(B, T)", "norm   (B, T, C)", "out   (B, T, C)")
-        labels = ("",) * 5 if i else labels
+    names = ("x   (B, T, C)", "mean\n(B, T)", "rstd\n(B, T)", "norm   (B, T, C)", "out   (B, T, C)")
+    for i, (top, labels) in enumerate(((7, names), (3, ("",) * 5))):
         ax.text(-0.3, top - 1.5, f"sequence {i}", ha="right", va="center", color=GREY)
         given = number_grid(ax, x[i], (0, top), labels[0], limit=20)
         means = number_grid(ax, mean[i][:, None], (6.9, top), labels[1], colors=BLUE, color=BLUE)

@@ -5,8 +5,7 @@ A network is a function (params, points, labels, ln_backward) -> loss, {name: gr
 
 import numpy as np
 
-C = 16  # channels
-LAYERS = 4
+C, LAYERS = 16, 4  # C: channels
 
 
 def spirals(rng, n=100):

@@ -1,26 +1,12 @@
 """Lesson 01: what layernorm should give, computed in float64; the dtype that is returned is that of x."""
 
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
 EPS = 1e-5
-
-
-class Forward(NamedTuple):
-    """out (B, T, C), mean and rstd (B, T)."""
-
-    out: np.ndarray
-    mean: np.ndarray
-    rstd: np.ndarray
-
-
-class Gradients(NamedTuple):
-    """dx (B, T, C), dw and db (C,)."""
-
-    dx: np.ndarray
-    dw: np.ndarray
-    db: np.ndarray
+Forward = namedtuple("Forward", "out mean rstd")  # (B, T, C), (B, T) both
+Gradients = namedtuple("Gradients", "dx dw db")  # (B, T, C), (C,) both
 
 
 def forward(x, w, b, eps=EPS) -> Forward:
@@ -47,8 +33,8 @@ def backward(dout, x, w) -> Gradients:
     return Gradients(dx.astype(dtype), dw.astype(dtype), db.astype(dtype))
 
 
-def normalised(x, eps=EPS):
+def normalised(x):
     """Normalised rows (B, T, C) and rstd (B, T, 1) in float64."""
     ones = np.ones(x.shape[-1])
-    out, _, rstd = forward(np.asarray(x, np.float64), ones, 0.0 * ones, eps)
+    out, _, rstd = forward(np.asarray(x, np.float64), ones, 0.0 * ones)
     return out, rstd[..., None]

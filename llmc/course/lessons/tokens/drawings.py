@@ -3,21 +3,7 @@
 import numpy as np
 import regex
 
-from llmc.course.figures import (
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PALE,
-    RED,
-    SKY,
-    YELLOW,
-    blank_axes,
-    cell_row,
-    describe,
-    ink,
-    panels,
-)
+from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, PALE, RED, SKY, blank_axes, cell_row, describe, ink, panels
 
 KINDS = {  # alternative of GPT-2's pattern: (the pieces that it finds, their colour)
     "1 contraction": (r"'(?:[sdmt]|ll|ve|re)", RED),
@@ -29,11 +15,7 @@ KINDS = {  # alternative of GPT-2's pattern: (the pieces that it finds, their co
 
 
 def visible(piece) -> str:
-    """bytes or str as a figure can show it: spaces and line breaks as signs, half a character as its number.
-
-    >>> visible(b" the"), visible("a\\n"), visible(b"\\xc3"), visible("\\x1a")
-    ('·the', 'a↵', '195', '\\\\x1a')
-    """
+    """bytes or str as a figure can show it: spaces and line breaks as signs, half a character as its number."""
     try:
         text = piece.decode() if isinstance(piece, bytes) else str(piece)
     except UnicodeDecodeError:
@@ -50,7 +32,7 @@ def draw_journey(sentence, words, pieces, ids):
     rows = {
         "text": (sentence, [len(c.encode()) for c in sentence], (PALE, PALE)),
         "bytes": (raw, 1, (PALE, PALE)),
-        "words": (words, [len(word) for word in words], (ORANGE, YELLOW)),
+        "words": (words, [len(word) for word in words], (ORANGE, PALE)),
         "tokens": (pieces, wide, (SKY, BLUE)),
         "ids": (ids, wide, (SKY, BLUE)),
         "x": (ids[:-1], wide[:-1], (SKY, BLUE)),
@@ -95,21 +77,21 @@ def draw_tree(word, merges, rows):
 
     merges: (rank, i), the place of the left part, in the order in which they are made. rows: {rule: [token (bytes)]}.
     """
-    parts, lines = [(i + 0.5, 0) for i in range(len(word))], []  # (middle, height) of each part
+    parts, joints = [(i + 0.5, 0) for i in range(len(word))], []  # (middle, height) of each part; two of each rank
     for rank, i in merges:
         (left, low), (right, high) = parts[i : i + 2]
-        top = max(low, high) + 0.7
-        lines.append((rank, left, low, right, high, top))
-        parts[i : i + 2] = [((left + right) / 2, top)]
+        joints.append((rank, *parts[i : i + 2]))
+        parts[i : i + 2] = [((left + right) / 2, max(low, high) + 0.7)]
     title = "Merging in the order of training ends elsewhere than the longest token"
-    figure, ax = blank_axes((-2.6, len(word) + 0.1), (-2.2, max(line[-1] for line in lines) + 0.4), title, width=8)
-    for rank, left, low, right, high, top in lines:
+    figure, ax = blank_axes((-2.6, len(word) + 0.1), (-2.2, max(top for _, top in parts) + 0.4), title, width=8)
+    plate = dict(boxstyle="round,pad=0.15", facecolor="white", edgecolor=BLUE)
+    for rank, (left, low), (right, high) in joints:
+        top = max(low, high) + 0.7
         ax.plot([left, left, right, right], [low, top, top, high], color=BLUE, lw=1.6)
-        plate = dict(boxstyle="round,pad=0.15", facecolor="white", edgecolor=BLUE)
         ax.text((left + right) / 2, top, rank, ha="center", va="center", size=9.5, bbox=plate, zorder=3)
     cell_row(ax, map(visible, (word[i : i + 1] for i in range(len(word)))), (0, 0), height=0.6, colors=PALE)
     for k, (rule, pieces) in enumerate(rows.items()):
-        colors = _in_turns((SKY, BLUE) if k == 0 else (ORANGE, YELLOW), len(pieces))
+        colors = _in_turns((SKY, BLUE) if k == 0 else (ORANGE, PALE), len(pieces))
         look = dict(colors=colors, label=rule, height=0.6)
         cell_row(ax, map(visible, pieces), (0, -0.75 * (k + 1)), map(len, pieces), **look)
     cuts = "; ".join(f"{rule}: {' + '.join(map(visible, pieces))}" for rule, pieces in rows.items())
@@ -136,9 +118,8 @@ def draw_words(text, pattern):
 
 def draw_file(data, ids):
     """A token file as a hex editor shows it: 16 bytes a row."""
-    fields = [(0, 4, ORANGE), (4, 8, SKY), (8, 12, GREEN), (12, 1024, PALE)]
-    fields += [(1024 + 2 * k, 1026 + 2 * k, color) for k, color in enumerate(_in_turns((SKY, BLUE), len(ids)))]
-    color_of = {i: color for begin, end, color in fields for i in range(begin, end)}
+    colors = [ORANGE] * 4 + [SKY] * 4 + [GREEN] * 4 + [PALE] * 1012  # of each byte
+    colors += [color for color in _in_turns((SKY, BLUE), len(ids)) for _ in range(2)]
     title = f"A token file: 1024 bytes of header, then 2 bytes a token ({len(ids)} here)"
     rows = range(1024, len(data), 16)
     figure, ax = blank_axes((-1.9, 25.5), (-3 - len(rows), 1.2), title)
@@ -146,9 +127,8 @@ def draw_file(data, ids):
         if offset is None:
             ax.text(8, -k - 0.45, "zeros, up to byte 1023", ha="center", va="center", color=GREY)
             continue
-        line = data[offset : offset + 16]
-        colors = [color_of[offset + j] for j in range(len(line))]
-        cell_row(ax, [f"{b:02x}" for b in line], (0, -k), colors=colors, label=str(offset))
+        line = slice(offset, offset + 16)
+        cell_row(ax, [f"{b:02x}" for b in data[line]], (0, -k), colors=colors[line], label=str(offset))
     for middle, text, color in ((2, "magic", ORANGE), (6, "version", BLUE), (10, "tokens", GREEN)):
         ax.text(middle, 0.15, text, ha="center", va="bottom", color=ink(color))
     ax.text(-0.3, 0.15, "byte", ha="right", va="bottom", color=GREY)
@@ -165,15 +145,15 @@ def draw_batches(texts, B, T):
     cell_row(ax, [text if len(text) < 4 else text[:2] + "…" for text in map(visible, texts)], (0, 0), colors=PALE)
     cell_row(ax, range(n), (0, -0.9), colors="white")
     top = -2.2
-    for world, heading in ((1, "one process"), (2, "two processes take turns")):
+    for heading, turns in (
+        ("one process", ["batch 0", "batch 1", "batch 2"]),
+        ("two processes take turns", ["batch 0, rank 0", "batch 0, rank 1"]),
+    ):
         ax.text(n, top - 0.4, heading, ha="right", va="center", color=GREY)
-        turns = [(0, 0), (1, 0), (2, 0)] if world == 1 else [(0, 0), (0, 1)]
-        for color, (i, rank) in zip((SKY, ORANGE, GREEN), turns):
-            start = (i * world + rank) * B * T
-            label = f"batch {i}" + f", rank {rank}" * (world > 1)
-            ax.text(start - 0.2, top - 0.85, label, ha="right", va="center", size=9.5)
+        for k, (label, color) in enumerate(zip(turns, (SKY, ORANGE, GREEN))):
+            ax.text(k * B * T - 0.2, top - 0.85, label, ha="right", va="center", size=9.5)
             for shift, name in ((0, "x"), (1, "y")):
-                cell_row(ax, [name] * B * T, (start + shift, top), colors=color)
+                cell_row(ax, [name] * B * T, (k * B * T + shift, top), colors=color)
                 top -= 0.85
             top -= 0.15
         top -= 0.5
@@ -185,8 +165,7 @@ def draw_rows(orders, cuts):
     """Where the rows of each batch begin. orders: {title: (batches, B) places}. cuts: the borders of the shards."""
     figure, axes = panels(len(orders), sharey=True)
     for ax, (title, rows) in zip(axes, orders.items()):
-        looks = zip(cuts, cuts[1:], (BLUE, ORANGE, GREEN), "os^")
-        for k, (begin, end, color, marker) in enumerate(looks):
+        for k, (begin, end, color, marker) in enumerate(zip(cuts, cuts[1:], (BLUE, ORANGE, GREEN), "os^")):
             batch, _ = np.nonzero((rows >= begin) & (rows < end))
             here = rows[(rows >= begin) & (rows < end)] / 1000  # thousands of tokens
             ax.plot(here, batch, marker, color=color, ms=2.5, label=f"shard {k}")

@@ -1,17 +1,26 @@
 """Lesson 08's exercises: what is right, what is tried, and which mistakes have a name. Files and batches: files.py."""
 
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import accumulate
+from types import SimpleNamespace
+
 import numpy as np
 
+from llmc.course.checks.calls import Call
 from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.explanation import explain
+from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer
+from llmc.course.checks.rerun import quietly
+from llmc.course.checks.search import SHORT, PythonSearch
 from llmc.course.lessons.tokens.bpe import BYTES, count_pairs, merge, train
 from llmc.course.lessons.tokens.files import damaged_files, judge_file, judge_refusal, refused  # noqa: F401, for cells
-from llmc.course.lessons.tokens.lists import shown, stops_told  # noqa: F401, for cells
+from llmc.course.mutation.program import Program
+from llmc.course.own_names import learners_names
 
 ONSETS, VOWELS, ENDS = "b c d f g h k l m n p r s t v w st tr pl th".split(), "aeiou", ["", "", "n", "r", "s", "ng"]
 SAMPLES = [*BYTES, b"caf", b"\xc3\xa9", b"\xa9s ", "日本".encode(), b" \xe6\x97", b"\xa5!", "ß".encode()]
 SAMPLES += ["🙂".encode(), b"\xf0\x9f", b"\x99\x82", "\ufeff".encode()]  # tokens; some are half a character
-
-# ------------------------------------------------------------------------------------------------------- inputs
 
 
 def words_to_count(c):
@@ -19,11 +28,8 @@ def words_to_count(c):
     for k in range(100):
         yield {3: two_ways, 4: equal_pairs}.get(k % 5, some_words)(c.rng, k)
     a, b, Z = b"a", b"b", b"Z"  # Z sorts before a; \xc3 behind it, but before it as Python prints it
-    yield from (
-        ([[a, b], [Z, b]], [5000, 5000]),
-        ([[a, b], [Z, b]], [70_001, 70_002]),
-        ([[b"\xc3", b], [a, b]], [7, 7]),
-    )
+    for one, other, counts in (a, Z, [5000, 5000]), (a, Z, [70_001, 70_002]), (b"\xc3", a, [7, 7]):
+        yield [[one, b], [other, b]], counts
     yield [[a, b], [b"ca", b], [a, b"bd"], [b"ca", b"bd"]], [9, 1, 1, 1]  # only the first holds a and b, whole
 
 
@@ -71,10 +77,7 @@ def words_to_encode(c):
     for k in range(30):
         letters = some_letters(c.rng, 2 + (k + 1) % 4, k)
         learned = train(singles(some_text(c.rng, letters, 2, 12)), c.rng.integers(1, 9, 16).tolist(), 30)
-        ids = [
-            *c.rng.permutation(256).tolist(),
-            *range(256, 256 + len(learned)),
-        ]  # GPT-2's bytes are in no order either
+        ids = c.rng.permutation(256).tolist() + [*range(256, 256 + len(learned))]  # GPT-2's bytes have no order either
         pairs = [*zip([*BYTES, *learned], ids)]
         ranks = dict(pairs[k] for k in c.rng.permutation(len(pairs)))
         tokens = sorted(ranks, key=ranks.get)
@@ -132,82 +135,116 @@ def made_up_words(rng, n):
     return singles(words)[:n], (3 * n / np.arange(1, n + 1)).astype(int).tolist()
 
 
-# ---------------------------------------------------------- what a message shows of a call, and the cause if it is seen
+class ListSearch(PythonSearch):
+    """For lists and texts. They are equal or not, and an edit must give the learner's in all cases of the exercise.
 
-FIRST = "of equally frequent pairs, take the one that sorts first"
+    An edited loop ends soon after as many turns as ours takes: each turn may look through a list that grows for ever.
+    """
 
+    alike = staticmethod(lambda one, other: type(one) is type(other) and one == other)
+    same_error = staticmethod(lambda made, got, right, lost=False: made == got != right)
 
-def told_step(given, got, right):
-    (words, counts), (token, merged), (right_token, right_merged) = given, got, right
-    if token != right_token:
-        pairs = count_pairs(words, counts)
-        shown = "; ".join(f"{count} × {row(word)}" for word, count in zip(words, counts))
-        told = f"Words {shown}: token should be {times(right_token, pairs)}, and is {times(token, pairs)}"
-        return told, FIRST if pairs[token] == pairs[right_token] else ""
-    if len(merged) != len(right_merged):
-        return f"merged has {len(merged)} words, and should have {len(right_merged)}", ""
-    word, mine, its = next(each for each in zip(words, merged, right_merged) if each[1] != each[2])
-    strange = [part for part in mine if part not in word and part != token]
-    cause = f"{row(strange[:1])} is neither a part of that word nor the new token" if strange else ""
-    cause = cause or "these are not the bytes of the word" * (row(mine).replace(" ", "") != row(its).replace(" ", ""))
-    return f"Merging {token!r} in {row(word)} should give {row(its)}, and gives {row(mine)}", cause
+    @cached_property
+    def others(self):
+        cases = self.check.exercise.cases(SimpleNamespace(rng=np.random.default_rng(5), before_timing=int))
+        cases = [*cases][:-4]  # the last ones are large
+        calls = [Call.of(self.case.function, case, {}, self.case.returns) for case in cases]
+        with learners_names(), quietly():
+            both = [[self.run(f, call).get(self.label) for f in (call.function, self.solution)] for call in calls]
+        return [(call, *made) for call, made in zip(calls, both) if made[0] is not None]
 
+    @cached_property
+    def most(self) -> int:
+        """Turns of loops in one call."""
+        return max(SHORT, 20 * self.taken(self.solution))
 
-def told_ids(given, got, right):
-    word, ranks = given
-    tokens = {rank: token for token, rank in ranks.items()}
-    known = {row([token]): ranks[token] for token in sorted(ranks, key=ranks.get) if len(token) > 1 and token in word}
-    mine, its = ([tokens.get(i, f"no token {i}") for i in ids] for ids in (got, right))
-    told = f"{word!r} with the ranks {known} should give {row(its)} = {right}, and gives {row(mine)} = {got}"
-    n = sum(map(len, mine))
-    return told, f"put together, your tokens have {n} bytes, and the word has {len(word)}" if n != len(word) else ""
+    def run(self, code, call):
+        with suppress(Exception):
+            turns = self.most // 4 if call is self.case else self.most
+            return call.run(code.function(turns) if isinstance(code, Program) else code)
+        return {}
 
-
-def told_text(given, got, right):
-    ids, tokens = given
-    return f"The ids {ids} are the tokens {[tokens[i] for i in ids]}: the text should be {right!r}, and is {got!r}", ""
+    def answer_with(self, edit):
+        return self.answer.function(20 * self.most)
 
 
-def told_training(given, got, right):
-    (words, counts, num_merges), before = given, []
-    at = next((k for k, (mine, its) in enumerate(zip(got, right)) if mine != its), None)
-    if at is None:
-        return f"{len(got)} tokens were learned, and {len(right)} are expected", ""
-    for token in [*right[:at], b""]:
-        before.append(count_pairs(words, counts))
-        words = [merge(word, token) for word in words]
-    now, most = before[-1], max(pairs[got[at]] for pairs in before)
-    told = f"Merge {at + 1} of {num_merges} should make {times(right[at], now)}, and makes {times(got[at], now)}"
-    fallen = f"it occurred {most} times before other merges, and has become rarer" if most >= now[right[at]] else ""
-    return told, FIRST if now[got[at]] == now[right[at]] else fallen
+def shown(tell):
+    """A rule: a wrong list or text is explained as arrays are, or by what tell(got, right, *arguments) gives."""
+
+    def rule(tried):
+        ((name, right),) = tried.expected.items()
+        got, c = tried.got[name], tried.check
+        if kind(got, right) != kind(right, right):
+            return f"{name} should be {kind(right, right)}, but your function returned {kind(got, right)}"
+        if got == right:
+            return None
+        c.search = lambda got, right: ListSearch(c, name, got, right)
+        known = Diagnosis(*tell(got, right, *tried.given.values()), name)
+        return WrongAnswer(explain(known, None, name, got, right, c.exercise.look_for()))
+
+    return rule
 
 
-def row(word) -> str:
-    """ "a bc d": the tokens of a word."""
-    shown = (part.decode("utf-8", "backslashreplace") if isinstance(part, bytes) else str(part) for part in word)
-    return " ".join(shown) or "nothing"
+@contextmanager
+def stops_told(c):
+    """Around a call: where the learner's function stops, its exception says with which edit it would pass."""
+    try:
+        yield
+    except Exception as error:
+        if c.explains and c.calls and not isinstance(error, WrongAnswer | NotImplementedError):
+            edit = ListSearch(c, "").repair()
+            if edit:
+                error.add_note(f"Your function passes this whole check {edit.words}, in line {edit.line}.")
+            c.calls[-1].arguments = None  # `check` itself searches no more: it would give endless loops more turns
+        raise
 
 
-def times(pair, pairs) -> str:
-    return f"{pair!r} ({ {0: 'never there', 1: 'once'}.get(pairs[pair], f'{pairs[pair]} times') })"
+def kind(value, like) -> str:
+    """ "list"; of what should be a tuple, the kinds of its parts, "bytes, list"."""
+    parts = value if isinstance(like, tuple) and isinstance(value, tuple | list) else [value]
+    return ", ".join(type(part).__name__ for part in parts)
 
 
-# ---------------------------------------------------------------------------------------------------- exercises
+def told_step(got, right, words, counts):
+    name, k = ("token", 0) if got[0] != right[0] else ("merged", 1)
+    return Kind.PLACE, f"With words {words} and counts {counts}, {name} should be {right[k]}, and is {got[k]}"
+
+
+def told_ids(got, right, word, ranks):
+    in_order = sorted(ranks, key=ranks.get)
+    mine, its = ([next((token for token in in_order if ranks[token] == i), i) for i in ids] for ids in (got, right))
+    told, parts = f"{word} should give the tokens {its}, and gives {mine}", [bytes([b]) for b in word]
+    if b"".join(part for part in mine if isinstance(part, bytes)) != word:
+        return Kind.RULE, f"{told}, which do not make up the word"
+    for token in in_order:
+        parts = merge(parts, token) if len(token) > 1 else parts
+        if {*accumulate(map(len, mine))} - {*accumulate(map(len, parts))}:
+            return Kind.RULE, f"{told}: when {token} is made, it has the lowest rank, but your tokens cut it"
+    return Kind.PLACE, told
+
+
+def told_text(got, right, ids, tokens):
+    k = next(k for k in range(len(right) + 1) if got[: k + 1] != right[: k + 1])
+    told = f"The ids {ids} are the tokens {[tokens[i] for i in ids]}: the text should be {right!r}, and is {got!r}"
+    if "\ufffd" not in (got[k : k + 1], right[k : k + 1]):
+        return Kind.PLACE, told
+    return Kind.RULE, f"{told}. U+FFFD belongs where bytes are not valid UTF-8, as errors='replace' puts it"
+
+
+def told_training(got, right, *_):
+    k = next(k for k in range(len(got) + 1) if got[k : k + 1] != right[k : k + 1])
+    mine, its = got[k : k + 1], right[k : k + 1]
+    return Kind.PLACE, f"Of {len(right)} merges, number {k + 1} should make {its}, and makes {mine}"
+
 
 STEP = r"""
     with each distinct word counted once: a pair counts as often as its word occurs | += count => += 1
     with the last of equally frequent pairs, not the first | token = min => token = max ;; (-pairs => (pairs
-    with the shortest of equally frequent pairs, not the one that sorts first | pair], pair) => pair], len(pair), pair)
     with the one of equally frequent pairs that was met first | (-pairs[pair], pair) => -pairs[pair]
     with (a, bc) and (ab, c) counted separately: they are one pair, abc
         | pairs[left + right] => pairs[left, right] ;; merged = [] => merged, token = [], b"".join(token)
     with pairs counted across the border between two words, too
         | word, count in zip(words, counts): => word, count in [(sum((w * n for w, n in zip(words, counts)), []), 1)]:
-    with each border between two words counted as one more pair
-        | token = min => pairs.update(a[-1] + b[0] for a, b in zip(words, words[1:]))\n    token = min
-    with a border between two words counted as a pair, as often as the first of them occurs
-        | word, count in zip(words, counts) => word, after, count in zip(words, [*words[1:], []], counts)
-        ;; word[1:]) => word[1:] + after[:1])
     without pairs that overlap with an equal one: a a a holds the pair aa twice
         | in zip(words, counts): => in zip(words, counts):\n        last = b""
         ;; pairs[left + right] += count => last = left + right if left + right != last else b""
@@ -217,109 +254,43 @@ STEP = r"""
     with a pair counted as often as the most frequent word that holds it | += count => = max(pairs[left + right], count)
     with pairs counted in the bytes of the joined word, where tokens have no borders
         | (-pairs[pair] => (-sum(b"".join(word).count(pair) * n for word, n in zip(words, counts))
-    with the words left as they were | both = … => both = False
     with only the first place in each word merged | both = i => both = i == len(new) and i
     merged from right to left: in a a a, the first two become aa | in words: => in [word[::-1] for word in words]:
         ;; word[i] + word[i + 1] == => word[i + 1] + word[i] == ;; append(new) => append(new[::-1])
-    with only those halves merged that were met first: (a, bc) and (ab, c) both make abc
-        | word[i] + word[i + 1] == => word[i : i + 2] ==
-        ;; == token => == next([a, b] for word in words for a, b in zip(word, word[1:]) if a + b == token)
 """
-
 ENCODE = r"""
-    with the lowest rank of a left part first, not of a token that a pair makes | (ranks[a + b], => (ranks[a],
-    with the lowest ranks of both parts first, not of their token | (ranks[a + b], => ((ranks[a], ranks[b]),
-    with the lowest sum of two parts' ranks first, not of their token | (ranks[a + b], => (ranks[a] + ranks[b],
-    with the token first whose bytes sort first: ranks decide | (ranks[a + b], => (a + b,
-    with the token first that stands first in the dictionary | (ranks[a + b], => ([*ranks].index(a + b),
-    with the highest rank first | (ranks[a + b], => (-ranks[a + b],
-    with the right one of two equal ranks first | ], i) => ], -i) ;; _, i = min(found) => i = -min(found)[1]
-    merging from left to right what can be merged, not the lowest rank in the whole word | min(found) => found[0]
-    merging from right to left what can be merged, not the lowest rank in the whole word | min(found) => found[-1]
-    merging at one place as long as that is possible, and then moving on | while True: => at = 0\n    while True:
-        ;; not found => not (found := [pair for pair in found if pair[1] >= at])
-        ;; _, i = min(found) => at = i = found[0][1]
-    never merging on the left of the last merge | while True: => at = 0\n    while True:
-        ;; not found => not (found := [pair for pair in found if pair[1] >= at]) ;; _, i = => _, at = _, i =
-    merging the pair at the first place of its left part, whatever follows there
-        | parts[i : i + 2] = => at = parts.index(parts[i])\n        parts[at : at + 2] =
     = the longest tokens that fit, from the left: merge pairs, the lowest rank first | ids = []\nwhile word:
         \n    n = max(n for n in range(1, len(word) + 1) if word[:n] in ranks)
         \n    ids, word = [*ids, ranks[word[:n]]], word[n:]\nreturn ids
-    = the longest tokens that fit, from the right: merge pairs, the lowest rank first | ids = []\nwhile word:
-        \n    n = min(n for n in range(len(word)) if word[n:] in ranks)
-        \n    ids, word = [ranks[word[n:]], *ids], word[:n]\nreturn ids
-    = as few tokens as possible: the order of the merges decides | best = [[]]\nfor end in range(1, len(word) + 1):
-        \n    ways = (best[n] + [ranks[word[n:end]]] for n in range(end) if word[n:end] in ranks)
-        \n    best.append(min(ways, key=len))\nreturn best[-1]
-    after one merge: go on until no pair makes a token | not found => not found or len(parts) < len(word)
-    with an end where the next pair is the first of the word | not found => not found or not min(found)[1]
-    = the bytes' own numbers: ranks holds the id of each | return list(word)
+    merging the pair at the first place of its left part, whatever follows there
+        | parts[i : i + 2] = => at = parts.index(parts[i])\n        parts[at : at + 2] =
     = the tokens: return their ids, ranks[token] | [ranks[part] for part in parts] => parts
-    with the own number of a byte that stays alone | [ranks[part] for => [ranks[part] if part[1:] else part[0] for
     without the id 0, which is an id like any other | for part in parts] => for part in parts if ranks[part]]
 """
-
 DECODE = r"""
-    with each token decoded by itself: join the bytes first | tokens[i] => tokens[i].decode(errors="replace").encode()
-    with each token decoded by itself, without halves | tokens[i] => tokens[i].decode(errors="ignore").encode()
-    without the bytes that are not valid UTF-8: put U+FFFD in their place | "replace" => "ignore"
-    with bytes that are not valid UTF-8 spelled out: put U+FFFD in their place | "replace" => "backslashreplace"
-    with a U+FFFD for each byte that is not valid UTF-8: the first bytes of a character make one, together
-        | "replace") => "surrogateescape").translate(dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd"))
-    with the characters of their numbers (Latin-1) for bytes that are not valid UTF-8: put U+FFFD there
-        | "replace") => "surrogateescape").translate({k: k - 0xDC00 for k in range(0xDC80, 0xDD00)})
-    as one U+FFFD where a byte is not valid UTF-8: only such bytes become U+FFFD | return b" => text = b"
-        ;; "replace") => "replace")\n    return "\ufffd" if "\ufffd" in text else text
+    = the bytes read as Latin-1, one character each: they are UTF-8 | "utf-8" => "latin-1"
     read as Latin-1 where a byte is not valid UTF-8: only such bytes become U+FFFD | return b" => raw = b"
         ;; .decode… => \n    return raw.decode("latin-1" if "\ufffd" in raw.decode(errors="replace") else "utf-8")
-    up to the first bytes that are not valid UTF-8: the rest follows | "replace") => "replace").split("\ufffd")[0]
-    with U+FFFD for the first bytes alone that are not valid UTF-8: the others become U+FFFD, too
-        | "replace") => "replace").replace("\ufffd", "\1", 1).replace("\ufffd", "").replace("\1", "\ufffd")
-    without the first part of a character at the end of the text: it is U+FFFD, too | .decode… => )
-        ;; return b" => import codecs\n    return codecs.getincrementaldecoder("utf-8")("replace").decode(b"
-    without what is held back until it is valid UTF-8 with what follows: at the end, it becomes U+FFFD
-        | text, held = "", b""\nfor i in ids:\n    held += tokens[i]\n    whole = held.decode("utf-8", "replace")
-        \n    text, held = (text, held) if "\ufffd" in whole else (text + whole, b"")\nreturn text
-    without the last bytes, up to three, where the rest is valid UTF-8: they become U+FFFD | return b" => raw = b"
-        ;; .decode… => \n    texts = [raw[: max(len(raw) - n, 0)].decode(errors="replace") for n in range(4)]
-        \n    return next((text for text in texts if "\ufffd" not in text), texts[0])
-    = the bytes read as Latin-1, one character each: they are UTF-8 | "utf-8" => "latin-1"
-    = the bytes read as ASCII: they are UTF-8 | "utf-8" => "ascii"
     = the bytes as Python prints them: decode them | return str(b"".join(tokens[i] for i in ids))
     = the characters whose numbers the ids are: look up the tokens | return "".join(map(chr, ids))
-    with a space between the tokens: a space that belongs there is in a token | b"" => b" "
-    with an id below 256 taken for the byte itself | tokens[i] for i => bytes([i]) if i < 256 else tokens[i] for i
-    without the id 0, which is an id like any other | in ids => in ids if i
-    without the id 50256, which is an id like any other | in ids => in ids if i != 50256
-    with the tokens in the order of the table, each once, not in that of the ids | in ids => in sorted(set(ids))
     without U+FEFF at the beginning: it belongs to the text | "utf-8" => "utf-8-sig"
-    without byte 0 at the end of a token | tokens[i] for => tokens[i].rstrip(b"\0") for
 """
 
 NEW = "zip(new, new[1:]):\\n                pairs[left + right] +="  # how often the pairs of a merge are counted
-WHERE = "counts[i]\\n                where[left + right].add(i)"
-GONE = "learned[token] = None => learned[token] = None\\n        del pairs[token] ;; pop(token) => pop(token, ())"
-KEPT = "p: n for p, n in pairs.items() if n > 0 and p not in [*learned][-1:]"
 TRAIN = rf"""
-    with the last of equally frequent pairs, not the one that sorts first | min(pair => max(pair
     with pairs still counted that a merge took apart, and the others of the word counted once more
-        | zip(words[i], words[i][1:]) => () ;; {GONE}
+        | zip(words[i], words[i][1:]) => () ;; learned[token] = None => learned[token] = None\n        del pairs[token]
+        ;; pop(token) => pop(token, ())
     without the pairs that a merge brings together | {NEW} => {NEW} 0 *
         ;; while len(learned) < num_merges => while len(learned) < num_merges and max(pairs.values(), default=0) > 0
-    without the words that gained a pair by a merge | {NEW} {WHERE} => {NEW} counts[i]
-        ;; highest = => pairs = Counter({{{KEPT}}})\n        highest = ;; pop(token) => pop(token, ())
-    with only the first word merged that holds a pair
-        | {NEW} {WHERE} => {NEW} counts[i]\n                where.setdefault(left + right, {{i}}) ;; {GONE}
-        ;; counts[i]\n            where[left + right].add(i)
-        => counts[i]\n            where.setdefault(left + right, {{i}})
     with each word merged from right to left: in a a a, the first two become aa | given_merge(words[i], token)
         => [part[::-1] for part in given_merge([part[::-1] for part in words[i][::-1]], token[::-1])][::-1]
     with each distinct word counted once: a pair counts as often as its word occurs
         | words, pairs => counts = [1] * len(words)\n    words, pairs
     with a merge that adds pairs once for each word, and not as often as it occurs | {NEW} counts[i] => {NEW} 1
     with a merge that subtracts and adds pairs as often as the last word occurs
-        | {NEW} counts[i] => {NEW} counts[-1] ;; -= counts[i] => -= counts[-1] ;; {GONE}
+        | {NEW} counts[i] => {NEW} counts[-1] ;; -= counts[i] => -= counts[-1] ;; pop(token) => pop(token, ())
+        ;; learned[token] = None => learned[token] = None\n        del pairs[token]
     = the most frequent pairs at the beginning: a merge changes the counts of its neighbours
         | for i in where.pop(token) => del pairs[token]\n        for i in () ;; while => while pairs and
 """

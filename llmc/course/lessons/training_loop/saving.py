@@ -1,10 +1,13 @@
-"""Lesson 10, exercise 5: every folder that a crash may leave, and what is wrong with a way to save.
+"""Lesson 10: every folder that a crash may leave, what is wrong with a way to save, and a process that is killed.
 
 A log is a list of ("write", name, data), ("sync", name), ("rename", old, new), ("remove", name), ("sync_folder",). The
 rules: kill -9 keeps everything that was done. A power cut keeps, of each file, what was synced and any first part of
 what was written since; of the folder, its changes up to its last sync and any first ones of those since.
 """
 
+import subprocess
+import sys
+import time
 from collections import namedtuple
 from itertools import product
 from types import SimpleNamespace
@@ -15,9 +18,6 @@ from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 
 KILL, POWER = "7.1 · kill -9, for real", "7.2 · The power goes"
-SYNC = "sync the temporary file before you rename it, because the new name may reach the disk before the bytes"
-
-
 # operations of the log that were begun, whether the last was complete, {name: bytes} of the files that are left
 Crash = namedtuple("Crash", "after done files")
 
@@ -86,45 +86,24 @@ def judge_saving(c, start, log, name, data) -> int:
     start: {name: bytes} before. log: what was done to the disk.
     """
     kills, cuts = (list(crashes(start, log, power)) for power in (False, True))
-    at_end = kills[-1].files
-    told, look, crash = _of_what_stays(start, log, name, data, cuts, at_end), POWER, None
-    for event, some in (("a power cut", cuts), ("kill -9", kills)) if at_end.get(name) == data else ():
+    told, look, crash = _of_what_stays(start, log, name, data, cuts, kills[-1].files), POWER, None
+    for event, some, section in (("a power cut", cuts, POWER), ("kill -9", kills, KILL)):
         damage = next((each for each in some if each.files.get(name) not in (start.get(name), data)), None)
         if damage:
-            crash, found, look = damage, damage.files.get(name), POWER if event == "a power cut" else KILL
-            left = "no file at all" if found is None else f"half a file, {found!r}," if found else "an empty file"
-            told = f"{event} may leave {left} under {name}: {_why(start, log, name, event, crash)}"
+            crash, look, left = damage, section, damage.files.get(name)
+            left = "no file" if left is None else repr(left) if left else "an empty file"
+            told = f"{event} may leave {left} under {name}"
     if told:
         raise WrongAnswer(told, more=plan(log, crash), look=c.exercise.place(look))
     return len(kills) + len(cuts)
 
 
-def _why(start, log, name, event, crash) -> str:
-    """Which step makes this crash possible, or which one is missing."""
-    steps, last = [step[:2] for step in log], log[crash.after - 1]
-    if crash.files.get(name) is None and name in start and last[:2] in [("remove", name), ("rename", name)]:
-        return f"for a moment {name} is gone, and rename replaces the old file by itself"
-    if ("write", name) in steps:
-        return f"writing to {name} itself {'empties it first' if name in start else 'leaves a part of it there'}"
-    if event == "kill -9":
-        return "rename the temporary file once it is complete, not before"
-    renamed = next(k for k, step in enumerate(log) if step[0] == "rename" and step[2] == name)
-    synced = [step[1:] for step in steps[:renamed] if step[0] == "sync"]
-    if (log[renamed][1],) in synced:
-        return "sync the temporary file after its bytes are written, not before"
-    late = "the sync comes too late: " * any(step[0] == "sync" for step in steps)
-    return f"the file that was synced is not the one that was renamed: {SYNC}" if synced else late + SYNC
-
-
 def _of_what_stays(start, log, name, data, cuts, at_end):
     """A sentence if the data are not there, if a power cut may undo that, if another file is touched, or left over."""
     if at_end.get(name) != data:
-        there = f"it holds {at_end[name]!r}" if name in at_end else "there is no file of that name"
-        return f"after write_whole has returned, {name} should hold {data!r}, but {there}"
+        return f"after write_whole has returned, {name} should hold {data!r}, but it holds {at_end.get(name)!r}"
     if any(each.after == len(log) and each.done and each.files.get(name) != data for each in cuts):
-        left = "bring back the old file" if name in start else f"leave no file {name}"
-        end = "sync_folder() at the end, which puts the new name on the disk"
-        return f"a power cut after write_whole has returned may {left}: call {end}"
+        return "a power cut after write_whole has returned may undo it: call sync_folder() at the end"
     touched = [other for other in start if other != name and any(e.files.get(other) != start[other] for e in cuts)]
     if touched:
         return f"{touched[0]}, another file in the folder, does not survive: leave it alone"
@@ -138,6 +117,27 @@ def plan(log, crash=None) -> list[str]:
     if crash:
         lines[crash.after - 1] += f"   ← the crash comes {'right after' if crash.done else 'in the middle of'} this"
     return ["What was done:", *lines] if lines else []
+
+
+def whole_after_kills(program, folder, how, times=10) -> int:
+    """After how many of `times` kills (-9) in the middle of saving the file is whole.
+
+    program: Python source that writes a file again and again; its arguments are the file's path and `how`.
+    folder: a Path, where the file is. It is whole when it is as long as before, and all of its bytes are equal.
+    """
+    path, whole = folder / f"{how}.bin", 0
+    for delay in np.random.default_rng(1).uniform(0.002, 0.03, times):  # seconds
+        path.write_bytes(bytes(64 * 65536))  # the checkpoint before
+        first = path.stat().st_mtime_ns
+        process = subprocess.Popen([sys.executable, "-S", "-c", program, str(path), how])
+        while path.stat().st_mtime_ns == first and process.poll() is None:
+            time.sleep(0.001)  # until it has begun
+        time.sleep(delay)
+        process.kill()  # SIGKILL: the process cannot even notice
+        process.wait()
+        content = path.read_bytes()
+        whole += len(content) == 64 * 65536 and content == content[:1] * len(content)
+    return whole
 
 
 Exercise("write_whole", "10", cases=folders, look=POWER)

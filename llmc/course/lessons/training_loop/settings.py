@@ -1,21 +1,15 @@
-"""Lesson 10, exercise 6: which settings are none, and why a run did not reach the goal.
+"""Lessons 10 and 22: which settings cannot run, which did a learner's function try, and did it return the best?"""
 
-Whether a learning rate is too high is not read off a curve: the run is made again with another one.
-"""
-
+import inspect
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 import numpy as np
 
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer, describe, listed
-from llmc.course.lessons.training_loop.tried import not_the_least
 
-GOAL, GAIN = 0.26, 0.03  # nats below the given settings' loss; nats that make a difference
-RUNS = 3  # that are made to find the reason
-# learning rates up to this one: by which factor another one is tried, in words
-RATES = (1e-4, 100, "100 times"), (4e-3, 4, "4 times"), (0.1, 1 / 4, "a quarter of"), (np.inf, 1 / 100, "1/100 of")
-RATE_AND_BATCH = "learning_rate", "batch_size"
+GOAL = 0.26  # nats below the given settings' loss
 RANGES = {  # name: (type, condition, what it must be)
     "batch_size": (Integral, lambda x: 2 <= x <= 64, "a whole number from 2 to 64"),
     "learning_rate": (Real, lambda x: 0 < x < float("inf"), "a number above 0"),
@@ -50,41 +44,58 @@ def refused(settings, ranges, given) -> str | None:
     return None
 
 
-def judge_run(c, loss, losses, given_loss, given, chosen, train, runs=()):
-    """WrongAnswer, which says why, unless the loss of a run is GOAL nats below given_loss.
+def judge_run(c, loss, given_loss, given, chosen, runs):
+    """WrongAnswer unless the loss of a run is GOAL nats below given_loss.
 
-    losses: of its training. given, chosen: settings. train(*settings) makes another run, for the reason.
-    runs: those of the learner's function, as `noted` gives them.
+    given, chosen: settings. runs: those of the learner's function, as `noted` gives them.
     """
     if loss < given_loss - GOAL:
         return
-    changed, steps = [name for name in given if chosen[name] != given[name]], len(losses)
-    valued = listed([f"{name} {chosen[name]}" for name in changed or RATE_AND_BATCH], many=len(given))
-    reached = f"{loss:.3f} nats per letter after {steps} steps"
-    as_given = f"you returned the given settings, {valued}: they reach {reached}"
-    reached = f"{reached} with {valued}, and the given settings reach {given_loss:.3f}" if changed else as_given
-    rose = ", and the loss rose far above where it began" * (not max(losses) <= losses[0] + 0.5)  # or is NaN
-    warmup = f"warmup lasts {chosen['warmup']} steps and the run only {steps}, so it never reached its learning rate"
-    why = not_the_least(runs, chosen.values(), "loss") or warmup * (chosen["warmup"] > steps)
-    why = why or (_of_other_runs(loss, chosen, {name: given[name] for name in changed}, train) if c.explains else "")
-    told = f"{reached}{rose}. The goal is below {given_loss - GOAL:.3f}: {why or 'see the hints'}"
-    raise WrongAnswer(told, look=c.exercise.look_for())
+    changed = [f"{name} {chosen[name]}" for name in given if chosen[name] != given[name]]
+    told = f"{loss:.3f} nats per letter with {listed(changed, many=len(given)) or 'the given settings'}"
+    told += f"; the given settings reach {given_loss:.3f}, and the goal is below {given_loss - GOAL:.3f}"
+    why = not_the_least(runs, chosen.values(), "loss")
+    raise WrongAnswer(f"{told}: {why}" if why else told, look=c.exercise.look_for())
 
 
-def _of_other_runs(loss, chosen, given, train) -> str:
-    """The reason that other runs show: with another learning rate, a smaller batch, or some settings as given."""
-    rate, batch = (chosen[name] for name in RATE_AND_BATCH)
-    given = {name: value for name, value in given.items() if name not in RATE_AND_BATCH}
-    factor, words = next((factor, words) for most, factor, words in RATES if rate <= most)
-    tries = [(given, f"the given {listed(given)}")] * bool(given)
-    tries += [({"batch_size": batch // 4}, "a quarter of the batch size")] * (batch >= 8)
-    first = 0 if not 1.5e-3 < rate <= 1e-2 else RUNS  # a usual one is not tried first
-    tries.insert(first, ({"learning_rate": factor * rate}, f"{words} the learning rate"))
-    for change, words in tries[:RUNS]:
-        again, _ = train(*(chosen | change).values())
-        if again < loss - GAIN or np.isfinite(again) > np.isfinite(loss):
-            return f"with {words} and all else as it is, the run ends at {again:.3f}"
-    return ""
+@contextmanager
+def noted(c, function, train):
+    """Let the learner's function call `train`, and give a list of ((setting, …), score), one for each such call.
+
+    c: the check. train: a function of the notebook's, whose first result is a score; less is better.
+    """
+    runs, variables, name = [], getattr(function, "__globals__", {}), train.__name__
+
+    def noting(*values, **settings):
+        result = train(*values, **settings)
+        bound = inspect.signature(train).bind(*values, **settings)
+        bound.apply_defaults()
+        runs.append((tuple(bound.arguments.values()), float(result[0])))
+        return result
+
+    c.may_call(train, noting)
+    variables[name] = noting
+    try:
+        yield runs
+    finally:
+        variables[name] = train
+
+
+def not_the_least(runs, chosen, what) -> str:
+    """A sentence if the chosen settings were tried, and others that were tried, too, had a lower score; else "".
+
+    runs: what `noted` gives. chosen: (setting, …), all that come first among the arguments. what: a word for scores.
+    """
+    n = len(chosen)
+    ours = [(settings[n:], score) for settings, score in runs if settings[:n] == tuple(chosen)]
+    rest, score = ours[-1] if ours else ((), 0)
+    scores = {each[:n]: s for each, s in runs if ours and each[n:] == rest and s == s}  # not NaN
+    least = min(scores.values(), default=score)
+    if not least < score:
+        return ""
+    which = f"the largest {what}, {score:.3f}" if score >= max(scores.values()) else f"a {what} of {score:.3f}"
+    tried = f"of {len(scores)} settings that your function tries it returns those with {which}"
+    return f"{tried}, and the smallest is {least:.3f}"
 
 
 Exercise("best_settings", "10", look="9 · The learning-rate sweep")
