@@ -198,6 +198,8 @@ ADAMW = rf"""
     = the running mean of grads²: that is v | m += … => m += (1 - beta1) * (grads * grads - m)
     = beta2 · v + grads²: (1 - beta2) is missing | v += … => v += grads * grads - (1 - beta2) * v
     {WHY} without bias correction | {STEP} m / (np.sqrt(v) + eps)
+    {WHY} with t + 1 in place of t: the first step is t = 1
+        | {STEP} m / (1 - beta1 ** (t + 1)) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
     {WHY} with 1 - beta in place of 1 - beta**t: the correction changes from step to step
         | {STEP} m / (1 - beta1) / (np.sqrt(v / (1 - beta2)) + eps)
     {WHY} with 1 - beta · t in place of 1 - beta**t: a power, not a product
@@ -220,6 +222,7 @@ CLIPPING = rf"""
     = the sum of the arrays' norms: add up the squares, then take one root | {NORM}sum(map({LENGTH}, grads)))
     = the norm AFTER clipping; return the norm before it
         | return norm => return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
+    = the root of the sum of the arrays' norms: add up their squares | {NORM}sum(map({LENGTH}, grads)) ** 0.5)
     = the norm plus 1e-6: that small number belongs in the denominator alone | return norm => return norm + 1e-6
     = the root of the MEAN square: take the sum
         | {NORM}np.sqrt(np.mean(np.concatenate([g.ravel() for g in grads]) ** 2)))
@@ -234,6 +237,9 @@ CLIPPING = rf"""
 RATES = r"""
     with a warmup that rises from final_fraction · max_lr: it rises from 0
         | (step + 1) / warmup => (final_fraction + (1 - final_fraction) * (step + 1) / warmup)
+    without warmup | step < warmup => False
+    without warmup where kind is "constant" | step < warmup => step < warmup and kind != "constant"
+    with sqrt(1 - x) in place of 1 - sqrt(x) where kind is "wsd" | 1 - np.sqrt(x) => np.sqrt(1 - x)
     with a curve that begins at step 0: it begins where warmup ends | else warmup => else 0
     with a curve that goes on past its end: from step total on it no longer changes
         | min(max( => (max( ;; 0.0), 1.0) => 0.0))
