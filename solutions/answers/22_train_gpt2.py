@@ -115,7 +115,7 @@ def broken_warmup_only_at_the_start(log, healthy):
     return "learning_rate" if found == "warmup" and not at_once else found
 
 
-@wrong("broken_setting", says="This answer came from line")
+@wrong("broken_setting", says="and your answer is")
 def broken_asks_for_decay_first(log, healthy):
     run, ok = columns(log), columns(healthy)
     if run["val"][-1] > ok["val"][-1] + 0.2:
@@ -149,9 +149,9 @@ def budget_of_the_most_bits():
     return candidates[int(np.argmax(scores))]
 
 
-@wrong("best_budget", says="what helps is learning_rate 0.003")
-def budget_with_a_rate_of_one():
-    return {"layers": 1, "channels": 16, "length": 16, "batch_size": 8, "learning_rate": 1.0}
+@wrong("best_budget", says="a smaller model sees more")
+def budget_with_a_smaller_batch():
+    return {"batch_size": 4}
 
 
 @wrong("best_budget", says="changes GIVEN itself: layers, channels and length were not as given any more")

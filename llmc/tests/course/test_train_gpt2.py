@@ -7,7 +7,7 @@ import pytest
 
 from llmc.checkpoints import write_model
 from llmc.config import GPT2Config
-from llmc.course.lessons.train_gpt2 import finetune, logs
+from llmc.course.lessons.train_gpt2 import gpt2_124m, logs
 from llmc.course.machine import proposal
 from llmc.model import GPT2
 from llmc.training.report import PAUSE, STOP
@@ -39,14 +39,9 @@ def test_dashboard_draws_what_there_is():
     figure = Figure(figsize=(10, 5.6), layout="constrained")
     for r, speeds in ((report(0, loss=None, mfu=None), []), (report(3), [(1, 8.0, 0.2), (3, 9.0, 0.25)])):
         draw_dashboard(figure, r, speeds)
-        titles = [ax.get_title(loc="left") for ax in figure.axes]
-    assert titles == [
-        "Step 3 of 4",
-        "9 tokens/s, 25% of the limit (36)",
-        "Gradient norm 2.50, 67% clipped",
-        *titles[3:],
-    ]
-    assert titles[3] == "Learning rate 1.0e-03"
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    norm, rate = "Gradient norm 2.50, 67% clipped", "Learning rate 1.0e-03"
+    assert titles[:4] == ["Step 3 of 4", "9 tokens/s, 25% of the limit (36)", norm, rate]
 
 
 def test_buttons_answer_the_run():
@@ -59,7 +54,6 @@ def test_buttons_answer_the_run():
     assert board(report(4, last=True)) is None  # a run that is over waits for nobody
     board.resume()
     assert board(report(3, sample="text")) is None and board.sample == "text"
-    board.pause()
     board.stop()
     assert board(report(3)) == STOP
 
@@ -118,14 +112,16 @@ def test_a_proposal_fits_into_its_minutes(monkeypatch):
 
 
 def test_gpt2_is_found_where_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(finetune, "preset", lambda name: GPT2Config(maxT=64, V=16, L=1, NH=1, C=8))
-    assert finetune.find_gpt2([tmp_path]) is None
+    small = GPT2Config(maxT=64, V=16, L=1, NH=1, C=8)
+    monkeypatch.setattr(gpt2_124m, "preset", lambda name: small)
+    assert gpt2_124m.find_gpt2([tmp_path]) is None
     (tmp_path / "gpt2.bin").write_bytes(b"half a download")
-    assert finetune.find_gpt2([tmp_path]) is None
-    write_model(tmp_path / "gpt2_124M.bin", GPT2(GPT2Config(maxT=64, V=16, L=1, NH=1, C=8)))
-    assert finetune.find_gpt2([tmp_path / "no", tmp_path]) == tmp_path / "gpt2_124M.bin"
-    monkeypatch.setattr(finetune.cuda, "device", lambda: "emulator")
-    settings = finetune.finetune_settings(tmp_path / "gpt2_124M.bin")
-    assert (settings.batch_size, settings.sequence_length, settings.steps) == (4, 64, 40)
-    monkeypatch.setattr(finetune.cuda, "device", lambda: "gpu")
-    assert finetune.finetune_settings("x").steps == 74 and finetune.finetune_settings("x").sequence_length == 1024
+    assert gpt2_124m.find_gpt2([tmp_path]) is None
+    write_model(tmp_path / "gpt2_124M.bin", GPT2(small))
+    assert gpt2_124m.find_gpt2([tmp_path / "no", tmp_path]) == tmp_path / "gpt2_124M.bin"
+    monkeypatch.setattr(gpt2_124m.cuda, "device", lambda: "emulator")
+    on_cpu = gpt2_124m.finetune_settings("x")
+    monkeypatch.setattr(gpt2_124m.cuda, "device", lambda: "gpu")
+    on_gpu = gpt2_124m.finetune_settings("x")
+    shapes = [(it.batch_size, it.sequence_length, it.steps) for it in (on_cpu, on_gpu)]
+    assert shapes == [(4, 64, 40), (4, 1024, 74)]

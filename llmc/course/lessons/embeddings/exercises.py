@@ -124,6 +124,9 @@ GRADIENTS = r"""
         | TOKENS for t in range(tokens.shape[1]): dwte[tokens[:, t]] += dout[:, t]
     with dout's rows matched to the wrong tokens: the rows go position by position, the tokens sequence by sequence
         | TOKENS np.add.at(dwte, tokens, dout.swapaxes(0, 1).reshape(dout.shape))
+    with the last row of dout for each token, times how often it occurs | TOKENS dwte[tokens] += dout * often
+    with the first row of dout for each token, times how often it occurs
+        | TOKENS dwte[ids] += (dout * often).reshape(rows.shape)[at]
     times how often each token occurs | TOKENS np.add.at(dwte, tokens, dout * often)
     with the mean over the occurrences of each token, not their sum | TOKENS np.add.at(dwte, tokens, dout / often)
     with the one-hot array reshaped to (V, B·T): reshape does not transpose
@@ -173,7 +176,7 @@ Exercise(
         with wpe[b] in place of wpe[t]: b is the sequence, t the position
             | wpe[: tokens.shape[1]] => wpe[: len(tokens), None]
         with positions that go on counting from one sequence to the next
-            | wpe[: tokens.shape[1]] => wpe[np.arange(tokens.size).reshape(tokens.shape)]
+            | wpe[: tokens.shape[1]] => wpe[np.arange(tokens.size).reshape(tokens.shape) % len(wpe)]
         [2.2 · As a gather] with wte[tokens - 1]: token ids start at 0 | wte[tokens] => wte[tokens - 1]
         [2.2 · As a gather] with wte scaled by √C, which GPT-2 does not do
             | wte[tokens] => wte[tokens] * wte.shape[1] ** 0.5

@@ -54,10 +54,13 @@ Exercise(
     mistakes=r"""
         = the nats per byte: divide by ln 2 for bits | / np.log(2) =>
         with the padding in cost and bytes: its targets are -1 | real = … => real = np.ones(targets.shape, bool)
+        with the padding up to the end of the longest document
+            | real = … => real = (targets >= 0) | (targets >= 0).any(axis=0)
         without the cost of end-of-text: it has no bytes, but it costs | targets >= 0 => targets > 0
         = the bits per token: divide by the bytes | lengths[targets[real]].sum() => real.sum()
         = the perplexity | return … => return np.exp(nats / real.sum())
         with the mean length of the whole vocabulary | lengths[targets[real]].sum() => (real.sum() * lengths.mean())
+        with the mean length of all but token 0 | lengths[targets[real]].sum() => (real.sum() * lengths[1:].mean())
         with the tokens' numbers in place of their lengths | lengths[targets[real]] => targets[real]
         [2 · Why] = the mean of the documents' own bits per byte: add up all costs and all bytes, and divide once
             | return … => return ((losses * real).sum(1) / (lengths[targets] * real).sum(1)).mean() / np.log(2)
@@ -194,6 +197,7 @@ Exercise(
     look="4.3 · Error bars",
     mistakes=rf"""
         = an end of the middle 90%: take 2.5 and 97.5 | [2.5, 97.5] => [5, 95]
+        = an end of the middle 96%: take 2.5 and 97.5 | [2.5, 97.5] => [2, 98]
         = the percentile 0.025 or 0.975: np.percentile counts to 100 | [2.5, 97.5] => [0.025, 0.975]
         = the least or the largest of all draws: leave out 2.5% on each side | [2.5, 97.5] => [0, 100]
         with each seed as one draw: `draws` says what is taken | values = … => values = [*map(statistic, losses.T)]
@@ -209,6 +213,8 @@ Exercise(
         with the mean of the statistic of single runs: average the runs first | statistic({MEANS}) => np.mean({ONE})
         with the statistic of single runs: average the runs of a draw first | statistic({MEANS}) => {ONE}
         = the statistic of each size's own percentiles: it comes first | statistic({MEANS}) => {MEANS} ;; {ENDS} {OWN}
+        = the statistic of each size's own percentiles, in order: it comes first
+            | statistic({MEANS}) => {MEANS} ;; {ENDS} sorted({OWN})
     """,
 )
 
@@ -239,6 +245,8 @@ def nearly_best(tried):
     if not isinstance(tokens, Real):
         return f"tokens is {tokens!r}, and should be a number"
     losses, bought = plans(offer)
+    if abs(tokens / WEIGHTS[d - 1] - 20) < 1e-6 < abs(tokens / bought[d - 1] - 1):
+        return "tokens are 20 for each weight: return all that the money buys"
     loss, best = losses[d - 1], losses.argmin() + 1
     if abs(tokens / bought[d - 1] - 1) < 1e-5 and loss > losses.min() + ENOUGH:
         told = f"the model with d = {d} is too {'small' if d < best else 'large'}: with ${offer.dollars:,.2f}"
@@ -265,9 +273,6 @@ Exercise(
         with the layers' matrices alone for N: embeddings count | 6 * weights(d) => 6 * 12 * d * (64 * d) ** 2
         [6 · The bill] with an hour of 60 seconds | 3600 => 60
         [6 · The bill] with money times price: divide the dollars by the price | dollars / price => dollars * price
-        = 20 for each weight: return all that the money buys
-            | predicted_loss(weights(d), tokens(d)) => abs(tokens(d) / weights(d) - 20)
-            ;; return d, tokens(d) => return d, 20 * weights(d)
         = those for d + 1: return both of one model | return d, tokens(d) => return d - 1, tokens(d)
         cut to whole steps of 524,288 tokens | return d, tokens(d) => return d, tokens(d) // 2**19 * 2**19
     """,

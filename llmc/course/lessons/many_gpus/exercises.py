@@ -50,6 +50,7 @@ def judge_messages(sent, states, rank, look):
             before, came = states[t - 1][rank], states[t - 1][rank - 1][k]  # what came is chunk k, too
             words = f"to which it has added what came in the turn before: that is chunk {k}"
             known |= {f"its chunk {j}, {words}": before[j] + came for j in others}
+            known |= {f"chunk {k} as it was at the start": states[0][rank][k]}
             twice = f"chunk {k} with what came added to it: here it takes the place of what was there"
             known |= {"what came in the turn before, without what was there": came, twice: before[k] + came}
         compare(name, got, mine[k], 0, 0, known=known, look=look)
@@ -77,6 +78,9 @@ COLUMNS, SUM, COST = "np.full(len(sizes), a), a / world * sizes", "columns.sum(a
 FIT = rf"""
     = the fit of the errors in seconds, in which the largest arrays decide, not of the relative errors
         | / seconds[:, None] => ;; {SUM} => columns.T @ seconds
+    = the fit whose columns were divided by the time, and whose right side was not | {SUM} => columns.T @ seconds
+    = that of the line through the smallest and the largest array alone
+        | a = 2 => sizes, seconds = sizes[[0, -1]], seconds[[0, -1]]\n    a = 2
     = the time of the smallest array by its turns
         | return … => return seconds[0] / a, a / world * sizes[-1] / seconds[-1]
     [{COST}] = the fit of a single message, alpha + b / beta | {COLUMNS} => np.ones(len(sizes)), sizes
@@ -112,6 +116,7 @@ STEP = rf"""
     with each rank's own gradient: the update needs the sum over all ranks
         | total = grads[0, part] => total = grads[r, part] ;; total += grads[other, part] => pass
     with the mean of the gradients: they count 1 / N already | total, m[r] => total / N, m[r]
+    with every N-th number of the gradient as a part: it is one piece | slice(r * k, (r + 1) * k) => slice(r, None, N)
     without each rank's own gradient | total, m[r] => total - grads[r, part], m[r]
     = what it held before but for row 0, which the update of every part has moved: part r has m[r] and v[r]
         | m[r], v[r] => m[0], v[0]
@@ -169,6 +174,7 @@ def judge_asked(asked, shard, look, hang):
         raise WrongAnswer(f"{what} is {got:g}: in float32 the squares overflow or vanish", look=look)
     known = {
         "the norm of the shard: norms do not add up, their squares do": own**0.5,
+        "the mean of the squares, not their sum": own / max(1, shard.size),
         "the squares relative to the largest number, another one on each rank": own / (largest or 1) ** 2,
     }
     compare(what, got, np.float64(own), 1e-6, known=known, look=look)

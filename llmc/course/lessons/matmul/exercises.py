@@ -108,11 +108,13 @@ GRADIENTS = r"""
     [3.2 · The bias] = the sum of all of dout, in every entry | d.sum(axis=0) => np.full(C_out, d.sum())
     [3.2 · The bias] with the sums of dout's rows, where they are as many as its columns
         | d.sum(axis=0) => d.sum(axis=1 if len(d) == C_out else 0)
+    [3.2 · The bias] with the sums of the first C_out rows of dout | d.sum(axis=0) => d[:C_out].sum(axis=1)
 """
 COST = r"""
     = B·T·C_in·C_out: a multiply and an add are two operations | forward_flops = 2 * => forward_flops =
     = the operations of forward and backward together | forward_flops = 2 => forward_flops = 6
     = the operations of one product: backward has two | backward_flops = 2 * => backward_flops =
+    with one addition too few in each sum | 2 * forward_flops => 2 * forward_flops - (B * T + C_out) * C_in
     with sums over the batch alone in dw: they go over all B·T rows
         | backward_flops = … => backward_flops = forward_flops + 2 * B * C_in * C_out
     with 4 in place of itemsize | itemsize * ( => 4 * (

@@ -48,12 +48,12 @@ Exercise(
     cases=nuclei,
     look="3.2 · A share instead of a number: top-p",
     mistakes=r"""
-        without ties: of candidates as probable as the last one kept, only those with the smallest ids stay
-            | order = np.argsort(-p, kind="stable")[: np.argmax(np.cumsum(np.sort(p)[::-1]) >= share) + 1]
-            \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum()
-        without the candidate that crosses the share, and without those tied with it that have larger ids: all stay
-            | order = np.argsort(-p, kind="stable")[: np.argmax(np.cumsum(np.sort(p)[::-1]) >= share)]
-            \nkept = np.zeros(len(p))\nkept[order] = p[order]\nreturn kept / kept.sum() if order.size else kept
+        without some of those as probable as the last one kept: all stay | ORDER(-p, kind="stable")[: n + 1]KEEP
+        without some of those as probable as the last one kept: all stay | ORDER(-p)[: n + 1]KEEP
+        without some of those as probable as the last one kept: all stay | ORDER(p)[::-1][: n + 1]KEEP
+        without the candidate that crosses the share: it stays, with its ties | ORDER(-p, kind="stable")[:n]KEEP
+        without the candidate that crosses the share: it stays, with its ties | ORDER(-p)[:n]KEEP
+        without the candidate that crosses the share: it stays, with its ties | ORDER(p)[::-1][:n]KEEP
         with the share exceeded instead of reached: where candidates hold exactly the share, one too many is kept
             | ranked[np.argmax(np.cumsum(ranked) >= share)]
             => ranked[np.argmax(np.cumsum(ranked) > share)] if (np.cumsum(ranked) > share).any() else 0.0
@@ -68,15 +68,16 @@ Exercise(
             | return kept / kept.sum() => e = np.where(kept > 0, np.exp(p - p.max()), 0.0); return e / e.sum()
         for 1 - share: the most probable ones stay, until they hold the share | >= share => >= 1 - share
         = what the LEAST probable candidates would give: begin with the most probable
-            | order = np.argsort(p, kind="stable")\nn = int(np.argmax(np.cumsum(p[order]) >= share)) + 1
-            \nkept = np.zeros(len(p))\nkept[order[:n]] = p[order[:n]]\nreturn kept / kept.sum()
+            | order = np.argsort(p, kind="stable")[: np.argmax(np.cumsum(np.sort(p)) >= share) + 1]\nkept = 0 * pKEEP
         = the candidates with at least `share` times the best one's probability, which is min-p
             | edge = … => edge = share * p.max()
         = the candidates in the order of their ids, as far as the share goes: sort them by probability first
             | kept = np.where(np.cumsum(p) <= share, p, 0.0)\nreturn kept / kept.sum() if kept.sum() else kept
         = the candidates at least as probable as the one at which the sum in the order of ids reaches the share
             | ranked = … => ranked = p
-    """,
+    """.replace(
+        "ORDER", r"kept, n = 0 * p, np.argmax(np.cumsum(np.sort(p)[::-1]) >= share)\norder = np.argsort"
+    ).replace("KEEP", r"\nkept[order] = p[order]\nreturn kept / kept.sum() if order.size else kept"),
 )
 
 
@@ -173,6 +174,8 @@ Exercise(
             ;; h = layernorm(x, W["ln2w"] => h = x = layernorm(x, W["ln2w"]
         without the largest score subtracted: exp of large scores overflows
             | scores - scores.max(axis=-1, keepdims=True) => scores
+        with the second layernorm of layer 0 in every layer: each has its own
+            | W["ln2w"][l], W["ln2b"][l] => W["ln2w"][0], W["ln2b"][0]
         without the layernorm before the MLP | h = layernorm(x, W["ln2w"][l], W["ln2b"][l]) => h = x
         without the last layernorm | layernorm(x, W["lnfw"], W["lnfb"]) => x
         = the probabilities: return the logits, before any softmax
@@ -217,7 +220,9 @@ def judge_long_prompt(c, Table, beam_search):
         if list(tokens[: len(prompt)]) != prompt:
             given = f"after a prompt of {len(prompt)} tokens, log_probs was called with a list of {len(tokens)}"
             models = "The models here look at two tokens, another one at all of them"
-            raise WrongAnswer(f"{given} that does not begin with it. {models}", look=c.exercise.look_for())
+            call = f"The call was beam_search(model (a table), prompt a list of {len(prompt)}, n {n}, width {width})."
+            told = f"{given} that does not begin with it. {models}"
+            raise WrongAnswer(told, look=c.exercise.look_for(), folded=[call])
         return model.table(tokens)
 
     model.log_probs = log_probs

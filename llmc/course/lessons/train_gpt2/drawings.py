@@ -13,9 +13,8 @@ def draw_model(config):
     share = 8 * L * C * C / config.num_parameters
     title = f"{share:.0%} of the {config.num_parameters:,} weights are in the MLPs of the {L} blocks"
     figure, ax = blank_axes((-2, 46), (-0.9, 8.4), title)
-    ax.annotate(
-        "", (36.2, 6.6), (7.9, 6.6), arrowprops=dict(arrowstyle="-|>", lw=7, color=tint(GREY), mutation_scale=26)
-    )
+    stream = dict(arrowstyle="-|>", lw=7, color=tint(GREY), mutation_scale=26)
+    ax.annotate("", (36.2, 6.6), (7.9, 6.6), arrowprops=stream)
     _write(ax, 10.6, 7.3, "residual stream  (B, T, C)", ha="left")
     _write(ax, 35.4, 7.3, "layernorm", ha="right")
     _write(ax, 0, 6.6, "tokens\n(B, T)", va="center")
@@ -37,15 +36,11 @@ def _draw_block(ax, size, L, C):
     parts = {"qkvw": (14, 3 * C, C), "attprojw": (18.2, C, C), "fcw": (24.2, 4 * C, C), "fcprojw": (30.2, C, 4 * C)}
     for name, (x, rows, columns) in parts.items():
         _weights(ax, x, 2.6, size[name] / L, f"{name}\n({rows}, {columns})")
-    for x, down, label in (
-        (11.4, True, "layernorm"),
-        (20.6, False, "add"),
-        (21.7, True, "layernorm"),
-        (33, False, "add"),
-    ):
-        ends = ((x, 6.2), (x, 2.6)) if down else ((x, 2.6), (x, 6.2))
-        arrow(ax, *ends)
-        _write(ax, x + (0.2 if down else -0.2), 4.75, label, ha="left" if down else "right")
+    for down, up in ((11.4, 20.6), (21.7, 33)):
+        arrow(ax, (down, 6.2), (down, 2.6))
+        arrow(ax, (up, 2.6), (up, 6.2))
+        _write(ax, down + 0.2, 4.75, "layernorm", ha="left")
+        _write(ax, up - 0.2, 4.75, "add", ha="right")
     _write(ax, 16.2, 3.5, "attention", color=BLUE)
     _write(ax, 27, 3.5, "MLP, with GELU in the middle", color=BLUE)
     ax.plot([10.6, 34, 34, 10.6, 10.6], [0.1, 0.1, 5.75, 5.75, 0.1], color=GREY, ls="--", lw=1.2)
@@ -54,10 +49,8 @@ def _draw_block(ax, size, L, C):
 
 def _weights(ax, x, y, count, label="", color=BLUE):
     """A box around (x, y) whose area is the number of weights, its name below."""
-    from matplotlib.patches import Rectangle
-
     width = count / AREA
-    ax.add_patch(Rectangle((x - width / 2, y - 0.75), width, 1.5, color=color))
+    ax.broken_barh([(x - width / 2, width)], (y - 0.75, 1.5), color=color)
     _write(ax, x, y - 0.9, label, va="top", color="black")
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from llmc.course.checks.comparison import compare
 from llmc.course.checks.exercise import Exercise
-from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe
+from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
 from llmc.course.checks.search import ALL, PythonSearch
-from llmc.course.lessons.train_gpt2.broken import healthy, judge_answers  # noqa: F401, for the notebook's cells
 from llmc.course.lessons.train_gpt2.budget import completed, judge_run, noted, unchanged  # noqa: F401, likewise
+from llmc.course.lessons.train_gpt2.logs import healthy, judge_answers  # noqa: F401, for the notebook's cells
 
 MADE = "argument run['made']"  # what the check calls the number of steps
 TESTS = (0.1, 1e4, 120), (0.1, 1e4, 120), (1.0, 3e5, 75), (0.02, 20.0, 60), (3.0, 3e4, 12), (5.0, 7e3, 90)
@@ -73,10 +73,8 @@ def judge_test(c, found, run, held, lowest, highest, steps):
         compare("the recommended rate", best, whole[k] / 10, look=look)
     except WrongAnswer as error:
         if error.diagnosis.kind is Kind.PLACE:
-            least = f"the smoothed loss is least in step {k}, with {means[k]:.4g}, whose rate is {whole[k]:.4g}"
-            raise WrongAnswer(
-                f"the recommended rate is {best:.4g}; {least}: a tenth of that is right", look=look
-            ) from None
+            told = f"the recommended rate is {best:.4g}; the smoothed loss is least in step {k}, "
+            raise WrongAnswer(f"{told}and a tenth of its rate, {whole[k]:.4g}, is right", look=look) from None
         raise
     c.comparing, told = "", _left(run, held, n == steps)
     if told:
@@ -99,35 +97,29 @@ def _misformed(found, asked, steps):
     if not isinstance(found, tuple | list) or len(found) != 3:
         got = "nothing was returned" if found is None else f"you returned {describe(found)}"
         return f"{got}: return three values, `return rates, smoothed, best`"
-    made = len(asked)
-    for name, part in zip(("rates", "smoothed"), found):
+    rates, smoothed, _ = found
+    for name, part in (("rates", rates), ("smoothed", smoothed)):
         if not isinstance(part, np.ndarray) or part.ndim != 1:
             return f"{name} must be an array (n,), one number for each step that was made, not {describe(part)}"
-        if made and len(part) != made:
-            return f"{name} has {len(part)} numbers, and the run made {made} steps"
-    rates, smoothed, _ = found
-    if not len(rates) == len(smoothed) <= steps:
-        return f"rates has {len(rates)} numbers, and smoothed has {len(smoothed)}; there are at most {steps} steps"
-    other = np.flatnonzero(~np.isclose(asked, rates[:made], rtol=1e-9, atol=0))
-    if other.size:
-        k = other[0]
+    made = len(asked) or len(rates)
+    if not len(rates) == len(smoothed) == made <= steps:
+        return f"rates has {len(rates)} numbers, and smoothed has {len(smoothed)}; the run made {made} of {steps} steps"
+    for k in np.flatnonzero(~np.isclose(asked, rates[: len(asked)], rtol=1e-9, atol=0)):
         return f"step {k} was made with the rate {asked[k]:.6g}, and rates[{k}] is {rates[k]:.6g}"
-    return None if len(rates) else "the run made no step"
+    return None if made else "the run made no step"
 
 
 def _explain_end(c, run, n, right, steps, means):
     """WrongAnswer about a test of n steps, all right as far as they go, that should have ended after others."""
-    last = min(n, right)
-    found = Diagnosis(Kind.RULE, f"the test made {n} of at most {steps} steps, and should have ended after {right}")
-    found.more = [f"After {last} the smoothed loss was {means[last - 1]:.4g}, and the least {means[:last].min():.4g}."]
+    c.comparing, look, last = MADE, c.exercise.look_for(), min(n, right) - 1
+    told = f"the test made {n} of at most {steps} steps, and should have ended after {right}"
     try:
-        c.comparing = MADE
-        compare("the number of steps", run["made"], np.array([float(right if run.asked else 0)]))
+        compare("the number of steps", run["made"], np.array([float(right if run.asked else 0)]), look=look)
     except WrongAnswer as error:
         if error.diagnosis.kind not in (Kind.PLACE, Kind.PATTERN):
-            found = Diagnosis(error.diagnosis.kind, error.diagnosis.sentence, more=[f"T{found.sentence[1:]}."])
-    found.look = c.exercise.look_for()
-    raise WrongAnswer(found)
+            raise
+    told += f"; in step {last} the smoothed loss was {means[last]:.4g}, and the least {means[: last + 1].min():.4g}"
+    raise WrongAnswer(told, look=look)
 
 
 def _left(run, held, whole):
@@ -135,20 +127,17 @@ def _left(run, held, whole):
     same, there, after = np.array_equal(run.W, held.W), run.count == held.count, copy.deepcopy(held)
     if same:
         return None if there else "the run's weights are as they were, but not its place in the text: restore both"
-    told = "the run's weights are not as they were" if there else "the run was not left as it was"
-    for k, rate in enumerate(run.asked, 1):
+    for rate in run.asked:
         after.step(rate)
-        if np.array_equal(run.W, after.W):
-            last = k == len(run.asked)
-            told += f": the weights are those after {'the last step' if last else f'step {k}'}"
-            told += ". A step changes the array run.W itself: keep a copy of it, as run.state() does" * (there and last)
-            break
+    told = "the run's weights are not as they were"
+    if np.array_equal(run.W, after.W):
+        told += ": the weights are those after the last step"
+        told += ". A step changes the array run.W itself: keep a copy of it, as run.state() does" * there
     return told + ". This test went on to its last rate: restore the run after that, too" * (whole and not there)
 
 
 KEEP = "rates, smoothed = [], [] => rates, smoothed, losses = [], [], [] ;; s = 0.9… => losses.append(run.step(rate))"
 KEEP += "; s = 0.9 * s + 0.1 * losses[-1] ;; "  # the single losses, too
-ENDS = "that of a test that ends where the smoothed loss"
 CORRECTED = "s / (1 - 0.9 ** (k + 1))"
 
 Exercise(
@@ -160,40 +149,22 @@ Exercise(
     mistakes=rf"""
         = numbers that grow by the same amount: multiply by the same factor instead
             | rate = … => rate = lowest + k * (highest - lowest) / (steps - 1)
-        = numbers that reach highest after `steps` factors: it takes steps - 1 of them | (steps - 1) => steps
-        = numbers that begin a factor above lowest, and end above highest | factor**k => factor**(k + 1)
-        one step late, lowest twice | factor**k => factor**max(k - 1, 0)
         in reverse: begin with lowest | lowest * factor**k => highest / factor**k
-        = powers of 10 of the natural logarithms: the logarithm and the power need the same base
-            | rate = … => rate = 10 ** np.log(lowest * factor**k)
         = numbers ten times as large from step to step | factor**k => 10.0**k
+        = powers of 10 of natural logarithms | rate = … => rate = 10 ** np.log(lowest * factor**k)
         = the losses themselves: smooth them | {KEEP}np.array(smoothed) => np.array(losses)
         = the losses themselves, by which the test ends, too | s = 0.9… => s = run.step(rate) ;; {CORRECTED} => s
+        with the corrected value kept in s | smoothed.append(… => s = {CORRECTED}; smoothed.append(s)
+        that begins with the whole first loss, and is corrected all the same | + 0.1 * => + (0.1 if k else 1) *
         without the correction: divide by 1 - 0.9**(k + 1), because s began at 0 | {CORRECTED} => s
         without the correction: divide by 1 - 0.9**(k + 1) what is returned, too
             | np.array(smoothed) => np.array(smoothed) * (1 - 0.9 ** np.arange(1, len(rates) + 1))
-        with 0.95 in place of 0.9 | 0.9 * s + 0.1 * => 0.95 * s + 0.05 * ;; 0.9 ** => 0.95 **
-        that begins with the first loss instead of 0, and is corrected as if it had begun with 0
-            | s = 0.9… => loss = run.step(rate); s = 0.9 * s + 0.1 * loss if k else loss
-        of a run that is restored after every step: restore it once, at the end
-            | rates.append(rate) => rates.append(rate); run.restore(before)
-        with the corrected value kept in s: the next step goes on from the uncorrected one
-            | smoothed.append(… => s = {CORRECTED}; smoothed.append(s)
-        with 0.9**k in the correction: k counts from 0, so step k has k + 1 losses | (k + 1) => max(k, 1)
         = that of a test that goes on to the last rate | break => pass
-        = {ENDS} is 1 nat above the first one, not the least | min(smoothed) => smoothed[0]
-        = {ENDS} is 1 nat above that of the step before | min(smoothed) + 1 => smoothed[-2 if k else -1] + 1
-        = {ENDS} first rises, as noise makes it | min(smoothed) + 1 => min(smoothed[-2:])
         = that of a test that ends where a single loss is 1 nat above the least single one: compare smoothed ones
             | {KEEP}if smoothed[-1] > min(smoothed) + 1 => if losses[-1] > min(losses) + 1
-        = that of a test that ends where a single loss is 1 nat above the least smoothed one
-            | {KEEP}if smoothed[-1] > => if losses[-1] >
-        = that of a test that never makes the last of its steps | range(steps) => range(steps - 1)
         = the rate of the least smoothed loss itself, where the loss is about to rise: take a tenth of it | / 10 =>
-        = a tenth of the rate of the least single loss: take the smoothed losses
-            | {KEEP}np.argmin(smoothed) => np.argmin(losses)
+        = a tenth of the rate of the least loss before smoothing | {KEEP}np.argmin(smoothed) => np.argmin(losses)
         = the rate at which the smoothed loss falls most steeply: take a tenth of that at which it is least
             | np.argmin(smoothed))] / 10 => np.argmin(np.gradient(smoothed)))]
-        = a tenth of the least smoothed loss, not of its rate | rates[int(np.argmin(smoothed))] => min(smoothed)
     """,
 )

@@ -1,4 +1,4 @@
-"""Lesson 22: main.logs of runs on letters, each with one broken setting or with none.
+"""Lesson 22, exercise 2: main.logs of runs on letters, each with one broken setting or with none, and wrong answers.
 
 `python -m llmc.course.lessons.train_gpt2.logs` trains them (some minutes) and writes logs.npz; a test trains the first
 steps of some again. All runs are the healthy one, SETTINGS, with another seed and one of BROKEN's changes.
@@ -7,10 +7,13 @@ steps of some again. All runs are the healthy one, SETTINGS, with another seed a
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from llmc.config import GPT2Config
+from llmc.course.checks.exercise import Exercise
+from llmc.course.checks.messages.diagnosis import WrongAnswer, describe
 from llmc.model import GPT2
 from llmc.training import learning_rate
 from llmc.training.run_folder.log import LINES
@@ -18,7 +21,7 @@ from llmc.training.run_folder.log import LINES
 FILE = Path(__file__).parent / "logs.npz"
 STEPS, T, EVERY = 400, 32, 50
 VALIDATION = 4_000  # letters
-SETTINGS = dict(learning_rate=3e-3, warmup=40, schedule="cosine", batch_size=16, weight_decay=0.1, val_data="right")
+SETTINGS = dict(learning_rate=3e-3, warmup=40, schedule="cosine", batch_size=16, weight_decay=0.1, val_data="ours")
 BROKEN = {  # setting: values that it may have been given by mistake
     "learning_rate": (3e-2, 2e-4),
     "warmup": (0, STEPS),
@@ -36,7 +39,7 @@ def train(name="none", value="", seed=0, steps=STEPS):
     if name != "none":
         s[name] = next(v for v in BROKEN[name] if str(v) == value)
     text, held_out = _letters()
-    if s["val_data"] != "right":
+    if s["val_data"] != "ours":
         held_out = np.random.default_rng(27).permutation(27)[held_out]  # as another tokenizer would number them
     model = GPT2(GPT2Config(maxT=T, V=27, L=2, NH=4, C=32), "cpu")
     model.init_weights(100 + seed)
@@ -87,6 +90,72 @@ def as_log(rows, val) -> str:
     return "".join(lines)
 
 
+class Run(NamedTuple):
+    """One log. setting: what is broken, None for a healthy run; value: what it was given by mistake."""
+
+    setting: str | None
+    value: str
+    log: str
+
+
+@lru_cache
+def runs() -> list[Run]:
+    """All runs of the file, the healthy ones first."""
+    found = []
+    with np.load(FILE) as file:
+        for key in (name.removesuffix("/rows") for name in file.files if name.endswith("/rows")):
+            setting, value, _ = key.split("/")
+            rows, val = file[f"{key}/rows"].astype(np.float64), file[f"{key}/val"].astype(np.float64)
+            name, value = None if setting == "none" else setting, value.replace("other letters", "another tokenizer")
+            found.append(Run(name, value, as_log(rows, val)))
+    return found
+
+
+def healthy() -> str:
+    """The log of a healthy run that is none of the cases."""
+    return runs()[0].log
+
+
+def some_order(c):
+    """Every broken run, and the healthy ones but the first, in any order."""
+    found = runs()[1:]
+    yield from (found[k] for k in c.rng.permutation(len(found)))
+
+
+def judge_answers(c, tried):
+    """WrongAnswer unless every answer is right. tried: [(Run, answer)] of the learner's function."""
+    for _, answer in tried:
+        if answer is not None and (not isinstance(answer, str) or answer not in BROKEN):
+            known = ", ".join(map(repr, BROKEN))
+            raise WrongAnswer(f"return one of {known}, or None for a healthy run; you returned {describe(answer)}")
+    wrong = [(run, answer) for run, answer in tried if answer != run.setting]
+    if not wrong:
+        return
+    c.calls.clear()  # the last of them need not be a wrong one
+    run, answer = min(wrong, key=lambda each: each[0].setting is None)  # a broken run, where there is one
+    broken = f"the broken setting was {run.setting!r} ({run.value} instead of {SETTINGS.get(run.setting)})"
+    told = f"{broken if run.setting else 'nothing was broken in one of the runs'}, and your answer is {answer!r}"
+    more = [f"{len(wrong)} of {len(tried)} logs got a wrong answer.", *_in_common(tried, wrong)]
+    for whose, log in (("its", run.log), ("the healthy", healthy())):
+        loss, val = (np.array(re.findall(rf"{name}:(\S+)", log), float) for name in ("trl", "tel"))
+        more.append(f"In {whose} log np.diff(loss).std() is {np.diff(loss).std():.3f}, and the last val {val[-1]:.3f}.")
+    raise WrongAnswer(told, more=more, look=c.exercise.look_for())
+
+
+def _in_common(tried, wrong):
+    """What the wrong answers have in common, as far as they show it."""
+    kinds = {run.setting for run, _ in wrong}
+    right = {run.value for run, answer in tried if run.setting in kinds and run.setting == answer}
+    if kinds == {None}:
+        yield "Only healthy runs are wrong."
+    elif len(kinds) == 1 and not right & {run.value for run, _ in wrong}:
+        values, kind = ", ".join(sorted(right)), repr(*kinds)
+        yield f"With {kind} at {values} the answer is right." if right else f"Only {kind} is wrong, and always."
+
+
+Exercise("broken_setting", "22", returns="setting", cases=some_order, look="9.1 · Three logs side by side")
+
+
 def main():
     """Train all, and write them."""
     found, runs = {}, [("none", "", 10 + seed) for seed in range(2 * SEEDS)]
@@ -96,7 +165,6 @@ def main():
             rows, val = train(name, value, seed)
         parts = {"rows": rows, "val": val}
         found |= {f"{name}/{value}/{seed}/{part}": array.astype(np.float32) for part, array in parts.items()}
-        print(f"{name:<14} {value:<14} {seed} end {rows[-50:, 0].mean():.3f} val {val[-1]:.3f}", flush=True)
     np.savez_compressed(FILE, **found)
 
 

@@ -1,14 +1,26 @@
-"""Lesson 22: a run of GPT-2 124M on an H200, and one of d6 in every precision, stored with the lessons."""
+"""Lesson 22, GPT-2 124M: a run on an H200, stored, and OpenAI's weights fine-tuned, if they are here."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 
+from llmc import cuda
+from llmc.checkpoints import read_config
+from llmc.config import preset
 from llmc.course.figures import BLUE, GREY, ORANGE, curves, level, moment, panels
+from llmc.data.corpus import data_home
+from llmc.errors import UserError
+from llmc.training.recipes import recipe
+from llmc.training.settings import TrainSettings
 
 STORED = Path("reference/h200_gpt2_124m.json")  # in the lessons' folder
 SMOOTH = 3  # points whose mean is drawn
+NAMES = ("gpt2.bin", "gpt2_124M.bin")  # of `llmc init`, as the lesson calls it; of llm.c's scripts
+REFERENCE_RUN = (  # llm.c's README, commit 027a43e; an Apple M3 Max, B=4 T=64
+    "llm.c's README: validation loss 5.252 -> 4.108 in 40 steps on a laptop's CPU, 1.3 s a step"
+)
 
 
 def large_run(path=STORED) -> dict:
@@ -47,3 +59,25 @@ def draw_large(stored):
 def smooth(losses):
     """Means of SMOOTH neighbours, (points - SMOOTH + 1,)."""
     return np.convolve(losses, np.ones(SMOOTH) / SMOOTH, "valid")
+
+
+def find_gpt2(folders=None) -> Path | None:
+    """The file of GPT-2 124M's weights in llm.c's format, None if there is none.
+
+    folders: where to look; by default where llm.c's files are (LLMC_REFERENCE_DIR), data/ and the working directory.
+    """
+    folders = [os.environ.get("LLMC_REFERENCE_DIR", data_home()), data_home(), "."] if folders is None else folders
+    for path in (Path(folder) / name for folder in folders for name in NAMES):
+        try:
+            if path.is_file() and read_config(path) == preset("gpt2"):
+                return path
+        except UserError:  # half a download
+            continue
+    return None
+
+
+def finetune_settings(weights) -> TrainSettings:
+    """llm.c's demonstration from a model file: 40 steps of B=4 T=64 on a CPU, 74 of B=4 T=1024 on a GPU."""
+    on_gpu = cuda.device() == "gpu"
+    settings = recipe("gpu-demo" if on_gpu else "cpu-demo") | {"model": str(weights)}
+    return TrainSettings(**settings, backend="cuda" if on_gpu else "cpu", precision="bf16" if on_gpu else "fp32")
