@@ -119,7 +119,7 @@ def again_with_a_loop_over_four(code):
     )
 
 
-@wrong("gelu_again", says="infinity minus infinity or times 0 is NaN")
+@wrong("gelu_again", says="NaN or infinite entries, of x from")
 def again_with_inf_over_inf(code):
     body = "float e = 1.0f / g - 1.0f;\n    return g + 2.0f * x * e / ((1.0f + e) * (1.0f + e)) * inner_slope(x);"
     return replaced(code, "return g + 2.0f * x * g * (1.0f - g) * inner_slope(x);", body)
@@ -305,6 +305,6 @@ def plan_by_tensor(tensors):
     return [places[tensor] for tensor in tensors]
 
 
-@wrong("plan_memory", says="with the smallest tensors placed first, as they stand in these lists")
+@wrong("plan_memory", says="with the tensors placed in the order of the list")
 def plan_in_the_order_of_the_list(tensors):
     return _lowest_gaps(tensors, range(len(tensors)), _together)

@@ -40,7 +40,7 @@ def nearest_quiets_nan(x):
     return np.where(x != x, (bits >> 16) | 64, out).astype(np.uint16)
 
 
-@wrong("to_bfloat16", says="in place of `(low == 32768) & (b >> 16 & 1 == 1) & (x > 0)`")
+@wrong("to_bfloat16", says="passes this whole check without `& (x > 0)`")
 def nearest_ties_by_sign(x):
     b = x.view(np.int32).astype(np.int64)
     low = b & 0xFFFF

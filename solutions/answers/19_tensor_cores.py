@@ -93,7 +93,7 @@ def groups_by_an_odd_step(code):
     return replaced(code, "return group ^ line % 8;", "return (group + 3 * line) & 7;")
 
 
-@wrong("swizzle", says="192 extra passes are made for bank conflicts; the goal is at most 0")
+@wrong("swizzle", says="192 extra passes are made for bank conflicts; the goal is 0")
 def groups_by_even_steps(code):
     return replaced(code, "return group ^ line % 8;", "return (group + 2 * line) % 8;")
 

@@ -104,7 +104,7 @@ def norm_by_the_number_of_the_eight(code):
     )
 
 
-@wrong("layernorm_bf16", says="the mean of x² less the squared mean loses its digits")
+@wrong("layernorm_bf16", says="with mean(x²) - mean² for the variance")
 def norm_by_the_square_of_the_mean(code):
     code = replaced(code, "(v[e] - m) * (v[e] - m);", "v[e] * v[e];")
     return replaced(code, "warp_sum(squares) / C + 1e-5f", "warp_sum(squares) / C - m * m + 1e-5f")

@@ -25,6 +25,7 @@ import sys
 import warnings
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from types import FunctionType
 
@@ -35,10 +36,11 @@ from llmc.course.exercises.layout import checkout
 from llmc.course.kernel_checks import runs
 from llmc.course.learner import journal
 from llmc.course.mutation import c_edits, named, python_edits
-from llmc.course.mutation.program import TICK, TURNS, edited, plain
+from llmc.course.mutation.program import TICK, edited, plain
 from llmc.course.mutation.schemata import with_edit
 
 LIKELY = 1  # the rank below which a generated edit must be refused
+MORE = 1000  # turns of loops that an edit may take beyond twice those of the solution
 SECONDS = 2  # of one launch of an edited kernel; one that never ends is refused like a learner's
 
 
@@ -168,8 +170,10 @@ class Lesson:
 
     def generated(self, exercise, chosen=list):
         """(words, accepted) of the likely edits of a solution, given to its check. chosen: which of them."""
-        solution = self.namespace[exercise]
-        ours = self.give(Answer(exercise, "solution", self.answer_of[exercise], None), 1, False)
+        solution, turns = self.namespace[exercise], count()
+        tree = plain(ast.parse(self.answer_of[exercise]))
+        self.namespace[TICK] = turns.__next__
+        ours = self.give(Answer(exercise, "solution", ast.unparse(tree), None), 1, False)
         if not ours.accepted and ours.diagnosis.kind is not Kind.DEMAND:  # a busy machine may be too slow
             raise AssertionError(f"{exercise}: without explanations, its check refuses our solution: {ours.message}")
         if isinstance(solution, str):
@@ -179,12 +183,12 @@ class Lesson:
                     outcome = self.give(Answer(exercise, edit.words, lambda _, code=code: code, ""), 1, False)
                 yield edit.words, outcome.accepted
             return
-        tree = plain(ast.parse(self.answer_of[exercise]))
+        most = 2 * next(turns) + MORE
         own = [line for line in tree.body if isinstance(line, ast.FunctionDef | ast.ClassDef)]
         for edit in chosen(likely(python_edits.edits(own))):
             with edited(edit.changes):
                 text = ast.unparse(tree)
-            self.namespace[TICK] = iter(range(10 * TURNS)).__next__  # one that never ends stops with StopIteration
+            self.namespace[TICK] = iter(range(most)).__next__  # one that never ends stops with StopIteration
             outcome = self.give(Answer(exercise, edit.words, text, ""), 1, False)
             yield edit.words, outcome.accepted
 

@@ -128,6 +128,7 @@ Exercise(
         = cols // block[0] and rows // block[1], which round down | return cols // block[0], rows // block[1]
         = cols // block[0] + 1 and rows // block[1] + 1: a block too many where the block divides the size
             | return cols // block[0] + 1, rows // block[1] + 1
+        = the numbers of the matrix, not blocks | return cols, rows
         = the threads that are needed, not the blocks
             | return blocks_x, blocks_y => return blocks_x * block[0], blocks_y * block[1]
         with rows and cols divided by all threads of a block, not by those along the same axis
@@ -156,6 +157,7 @@ Exercise(
         with slope where x is below 0: it is not multiplied by x | : slope * x[i] => : slope
         = x itself, also where x is below 0 | : slope * x[i] => : x[i]
         with x + slope · x where x is below 0: there it is slope · x alone | : slope * x[i] => : x[i] + slope * x[i]
+        with x + slope · x where x is above 0: there it is x alone | ? x[i] : => ? x[i] + slope * x[i] :
         with slope · x also where x is between 0 and 1 | x[i] > 0.0f => x[i] >= 1.0f
         with slope · x also where x is between 0 and slope | x[i] > 0.0f => x[i] > slope
         of x cut to whole numbers, as an int holds them
@@ -254,6 +256,7 @@ Exercise(
             ;; s = i / (hs * T * NH * B) => b = i / (hs * T * NH * 3)
         with qkv read as if it were (3, B, T, NH, hs): it is (B, T, 3, NH, hs)
             | (b * T + t) * 3 + s => (s * B + b) * T + t
+        with qkv read as if it were (T, B, 3, NH, hs): it is (B, T, 3, NH, hs) | (b * T + t) * 3 => (t * B + b) * 3
         with t = i / hs % NH and h = i / (hs * NH) % T: T and NH are exchanged
             | t = i / hs % T => t = i / hs % NH ;; h = i / (hs * T) % NH => h = i / (hs * NH) % T
         with the first of four numbers in all four

@@ -138,8 +138,8 @@ Exercise(
             | max(place, end) => end
         = our solution's where one free byte is enough: a gap must be as large as the tensor
             | place + size <= offset => place + 1 <= offset
-        = our solution's with the smallest tensors placed first, as they stand in these lists
-            | -tensors[k][0] => tensors[k][0]
+        = our solution's with the tensors placed in the order of the list, not the largest first | -tensors[k][0] => k
+        = our solution's with the smallest tensors placed first | -tensors[k][0] => tensors[k][0]
         = our solution's where a tensor lies above all that live at the same time, and no gap is used
             | if place + size <= offset => if False
     """,

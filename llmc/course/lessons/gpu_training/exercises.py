@@ -24,11 +24,14 @@ SECTIONS = {
 
 
 def finite(tried):
-    """A sentence about NaN and infinities in what was written; None if there are none."""
+    """A sentence about NaN and infinities in what was written, and the numbers that they are of; or None."""
     for name, got in tried.got.items():
-        if not np.isfinite(got).all():
-            why = "exp overflows above 88.7, log(0) is infinite, and infinity minus infinity or times 0 is NaN"
-            return f"{with_verb(name, 'has')} NaN or infinite entries: {why}"
+        at, V = np.nonzero(~np.isfinite(got))[0], tried.given.get("V")  # places of x, or rows of V logits
+        if len(at):
+            x, of = (tried.given["logits"][at, :V], f"rows of {V} logits") if V else (tried.given["x"][at], "x")
+            of += ", fewer than a warp's lanes," * (int(V or 32) < 32)
+            told = f"{with_verb(name, 'has')} {len(at)} NaN or infinite entries, of {of}"
+            return f"{told} from {x.min():.4g} to {x.max():.4g}" + "; exp overflows above 88.7" * bool(abs(x).max() > 9)
     return None
 
 
@@ -77,6 +80,8 @@ Exercise(
     atol=near,
     look=SECTIONS | {"": "2.2 · Loss and gradient in one kernel", "sectors": 'lesson 13, section "3.6 · v5: online"'},
     mistakes=rf"""
+        minus the gradient at the target, not minus its logit
+            | - of_target => - dloss * (expf(of_target - of_row) / total - 1.0f)
         times dloss: the losses must not be scaled | {LOSS} => dloss * ({LOSS})
         with the target of row 0 for all rows | targets[row] => targets[0]
         with the padding in the softmax | v < V; v += 32 => v < Vp; v += 32
@@ -140,6 +145,12 @@ def runs(c):
         yield c.random(C), batches, c.rng.uniform(0.001, 0.01), c.rng.uniform(5, 40) if C != 2 else 1e6
 
 
+def floats(tried):
+    """A sentence if a list that was returned holds Numbers; or ""."""
+    kinds = {type(each).__name__ for got in tried.got.values() if isinstance(got, list | tuple) for each in got}
+    return "the lists hold Numbers, not floats: float(…) reads one, and waits for it" * ("Number" in kinds)
+
+
 def judge_end(c, queue, model, w, batches, lr, max_norm):
     """WrongAnswer unless the model ends as ours does, and the host has waited once, at the end."""
     look, ours = c.exercise.look_for(), []  # after all steps, and after all but the last
@@ -181,6 +192,7 @@ Exercise(
     "17",
     returns="losses norms",
     cases=runs,
+    rules=(floats,),
     look="4.3 · Where waits hide",
     mistakes=rf"""
         with the number of the last step for every step: `forward` overwrites it | forward(x, y).copy() => forward(x, y)

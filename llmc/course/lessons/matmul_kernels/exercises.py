@@ -86,6 +86,8 @@ Exercise(
     mistakes=r"""
         = the right numbers with each tile of 16 x 16 turned | as[row][i] * bs[column][i] => as[column][i] * bs[row][i]
         with bs[row] in place of bs[column]: a column of the result has its own row of b | bs[column][i] => bs[row][i]
+        with b[n0 + column][k] in place of b[n0 + row][k] in bs[row][column]
+            | n0 + row < N => n0 + column < N ;; b[(size_t)(n0 + row) => b[(size_t)(n0 + column)
         with each slice of b turned | bs[column][i] => bs[i][column]
         with each slice of a turned | as[row][i] => as[i][row]
         with b read as (K, N): b[n][k] lies at n * K + k | b[(size_t)(n0 + row) * K + k] => b[(size_t)k * N + n0 + row]
@@ -109,6 +111,7 @@ Exercise(
         with columns of a that begin at 0, not k0, in every tile | * K + k0 + lane => * K + lane
         = a with rows and columns exchanged for the tiles, and not inside of each: the tile is turned twice, or never
             | = tile[lane][k] => = tile[k][lane]
+        with each row of a tile moved on by its number | tile[row][lane] = => tile[row][(lane + row) % 32] =
         with number lane ^ row of each row of a tile in place of number lane: a swizzle, written or read alone
             | tile[row][lane] = => tile[row][lane ^ row] =
     """,
@@ -144,13 +147,16 @@ Exercise(
     cases=lambda c: DEEP,
     look=SECTIONS | {"": BACKGROUND, "uninitialised": BACKGROUND, "race": WAIT},
     mistakes=r"""
+        with later slices of b read as if b were (N, K) | k0 + 8, N, K, false => k0 + 8, N, K, true
         with b read as if it were (N, K) | + 8, N, K, false => + 8, N, K, true ;; 0, N, K, false => 0, N, K, true
         with a read as if it were (K, M) | + 8, M, K, true => + 8, M, K, false ;; 0, M, K, true => 0, M, K, false
         with later slices of a that begin at n0, not m0 | a, m0, k0 => a, n0, k0
         with slices of b that begin at m0, not n0 | b, n0, k0 => b, m0, k0 ;; b, n0, 0 => b, m0, 0
         with slices of a that begin at row, not m0 | a, m0, k0 => a, row, k0 ;; a, m0, 0 => a, row, 0
+        with a first slice of a that begins at row, not m0 | a, m0, 0 => a, row, 0
         with later slices of b that begin at column, not n0 | b, n0, k0 => b, column, k0
         = the product of slices that begin at k = 0, 1, 9, … | m0, k0 + 8 => m0, k0 + 1 ;; n0, k0 + 8 => n0, k0 + 1
+        with the first slice twice, and never the last | m0, k0 + 8 => m0, k0 ;; n0, k0 + 8 => n0, k0
         without the second slice | m0, k0 + 8 => m0, k0 + 16 ;; n0, k0 + 8 => n0, k0 + 16
         = the sum without the last slice | k0 < K; => k0 + 8 < K;
         = the first slice of 8 k again and again | m0, k0 + 8 => m0, 0 ;; n0, k0 + 8 => n0, 0

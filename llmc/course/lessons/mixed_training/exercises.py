@@ -44,7 +44,7 @@ def rows(c):
         c.new(f"means of {far}, where the mean of x² less the squared mean loses its digits" if far else "")
         for threads in (256, 96, 32) if C != 768 else (256,):
             x = c.random(N, C) + np.float32(far)  # (N, C)
-            x[-1] *= np.float32(1e-3 if C != 768 else 1)
+            x[-1] *= np.float32(1e-3 if C != 768 and not far else 1)
             results = c.output(N, C, dtype=BF16), c.output(N), c.output(N)  # (N, C), (N,), (N,)
             w, b = c.random(C, dtype=BF16), c.random(C, dtype=BF16)  # (C,) each
             yield ceil_div(N, threads // 32), threads, (*results, x, w, b, N, C)
@@ -134,6 +134,10 @@ Exercise(
             ;; {TAIL} => bf16{{(unsigned short)(__float_as_uint(widen(x[k]) * gate(widen(x[k]))) >> 16)}}
         with the two halves of each word exchanged: the lower 16 bits come first in memory
             | {PACK} => nearest(high * gate(high)).bits | (unsigned)nearest(low * gate(low)).bits << 16
+        with the lower half of each word in both halves | {HIGH} => high = low
+        with the bits of both halves in the lower half of each word | {SECOND} => nearest(high * gate(high)).bits
+        with the upper half shifted by 16 + the bits of the lower one: `a << 16 + b` is `a << (16 + b)`
+            | {PACK} => {SECOND} + {FIRST}
         with 0 for every first of two numbers, the lower half of each word
             | {LOW} => low = __uint_as_float(word & 0xffff)
         with the bits of both halves, added up, in the upper half of each word: `a + b << 16` is `(a + b) << 16`
@@ -166,6 +170,11 @@ Exercise(
     mistakes=rf"""
         = the sum of the first 256 numbers, divided by C: a lane may have more than one eight
             | {LOAD} total => {LOAD.replace("c += 256", "c += C")} total
+        rounded to bf16: it is float32 | mean[row] = m, rstd[row] = r => mean[row] = widen(nearest(m)), rstd[row] = r
+        with mean(x²) - mean² for the variance: it loses digits where the mean is far from 0
+            | {SQUARE} => v[e] * v[e] ;; {VARIANCE} => warp_sum(squares) / C - m * m + 1e-5f
+        with eps / C in place of eps | {VARIANCE} => (warp_sum(squares) + 1e-5f) / C
+        with the distances from the mean in place of their squares | {SQUARE} => fabsf(v[e] - m)
         of x rounded to bf16: x is float32 | total += v[e] => total += widen(nearest(v[e]))
         with eps added to the standard deviation, not to the variance
             | rsqrtf({VARIANCE}) => 1.0f / (sqrtf(warp_sum(squares) / C) + 1e-5f)
@@ -181,6 +190,9 @@ Exercise(
         with norm rounded to bf16 before w and b | {OUT} => widen(nearest((v[e] - m) * r)) * weight[e] + bias[e]
         with what the loop before left in v, x - mean, in place of x: each loop must load x
             | squares += {SQUARE} => v[e] -= m, squares += v[e] * v[e] ;; load(v, x + c), load(weight => load(weight
+        with what the loop before left in v in place of x: each loop must load x
+            | load(v, x + c), load(weight => load(weight
+        with the upper half of each word cut off after 16 bits | (unsigned)nearest(v[2 * k + 1]).bits << 16 => {UPPER}
         cut off after 16 bits, not rounded to the nearest | {HALVES} => __float_as_uint(v[2 * k]) >> 16 | {UPPER}
         with the two halves of each word exchanged: the lower 16 bits come first in memory
             | {HALVES} => nearest(v[2 * k + 1]).bits | (unsigned)nearest(v[2 * k]).bits << 16
@@ -209,6 +221,8 @@ Exercise(
             | {KEEP} => if (master) master[i] = widen(params[i])
         = the rounded weight that params hold: master keeps the number from before rounding
             | {KEEP}; => ; ;; grads[i] = => if (master) master[i] = widen(params[i]); grads[i] =
+        with the decay of params' weight: master's decays
+            | (1.0f - lr * weight_decay) * p => p - lr * weight_decay * widen(params[i])
         without bias correction | m[i] / (1.0f - powf(beta1, t)) => m[i] ;; v[i] / (1.0f - powf(beta2, t)) => v[i]
         [{CHANCE}] = the new weight rounded to the nearest: the random bits make no difference
             | {ADDED} => 0x7fff + ({UP} & 1)

@@ -93,6 +93,7 @@ def by_hand(function):
 
 EDGES = r"""
     with a NaN as the addition leaves it: its ones are cut off, or a carry runs on | return … => return rounded
+    with the upper half of a NaN, which may be infinity | np.uint16(0x7FC0) => (BITS >> 16).astype(np.uint16)
     with infinity in place of NaN, which has ones in its mantissa, as 0x7FC0 has | 0x7FC0 => 0x7F80
     with NaN in place of infinity | np.isnan(x) => ~np.isfinite(x)
     without the sign | rounded) => rounded & 0x7FFF)
@@ -110,6 +111,10 @@ TO_THE_NEAREST = r"""
 """
 BY_CHANCE = r"""
     = x rounded to the nearest: random makes no difference | + random => + 0x7FFF + (BITS >> 16 & 1)
+    = x cut off: random makes no difference, as where a sum stays uint16 and wraps around | + random =>
+    with negative numbers moved towards 0, not away from it
+        | rounded) => np.where(x < 0, 2 * (BITS >> 16) - rounded, rounded).astype(np.uint16))
+    = a coin, random's last bit: the chance must grow with what is cut off | + random => + 0xFFFF * (random & 1)
     = x rounded up where random > lower: that must be rare where lower is small
         | (BITS + random) >> 16 => (BITS >> 16) + (random > BITS & 0xFFFF)
     = x rounded up where random < lower, not where lower + random is 65536 or more
@@ -220,6 +225,7 @@ SCALER = r"""
         | g.astype(np.float32) / np.float32(scale) => (g / np.float16(scale)).astype(np.float32)
     divided by the next scale: these were made with the present one
         | np.float32(scale) => np.float32(scale * (1 + (good_steps + 1 == interval)))
+    if the scale is doubled one step late: this good step counts, too | good_steps == interval => good_steps > interval
     with scale and good_steps exchanged | None, scale / 2, 0 => None, 0, scale / 2
         ;; unscaled, 2 * scale, 0 => unscaled, 0, 2 * scale ;; unscaled, scale, … => unscaled, good_steps, scale
     going on with the count after an overflow: it starts again from 0 | scale / 2, 0 => scale / 2, good_steps

@@ -13,6 +13,8 @@ from llmc.course.lessons.tensor_cores.steps import bands_read, in_bands, turns_o
 
 HOLDS, TURNED = "2.2 · v3: who holds what", "2.3 · v4: four squares at once"
 SWIZZLED, SOFTENED = "2.4 · v5: swizzled, without a gap", "5.1 · A softmax in four lanes"
+KEPT = f'lesson 19, section "{SWIZZLED}": place(line, group) is 0 to 7, another one in each line of a square; '
+KEPT += "lane l has line l % 8 of square l / 8"
 ROLES, PHASES, EARLY = "3.4 · v8: roles", "3.2 · Barriers with phases", "6.1 · A wait too few"
 STAGES, N, THREADS = 3, 128, 160  # of the ring; numbers of a line
 GRIDS = [(1, 8, 3), (1, 16, 3), (1, 11, 3), (1, 3, 4)]  # blocks, down, across; one block shows the numbering
@@ -109,11 +111,12 @@ def all_finite(tried):
 def judge_tiles(c, function, blocks, down, across) -> int:
     """Bands read; WrongAnswer unless every tile is had once, blocks have equally many, and turns read little."""
     lists = [pairs(c.call(function, block, blocks, down, across)) for block in range(blocks)]
+    alone = pairs(c.call(function, 0, 1, down, across)) or []
     c.calls.clear()  # what follows is no matter of the last call alone
     grid, every = f", with {blocks} block{'s' * (blocks > 1)} and {down} x {across} tiles", {*np.ndindex(down, across)}
     had = Counter(tile for tiles in lists for tile in tiles or ())
     least, longest = -(-len(every) // blocks), max(len(tiles or ()) for tiles in lists)
-    kind, told = Kind.RULE, ""
+    kind, told, more = Kind.RULE, "", []
     if None in lists:
         kind, told = Kind.SHAPE, f"block {lists.index(None)} should get a list of pairs (row, column) of ints"
     elif strange := [*{*had} - every]:
@@ -129,8 +132,11 @@ def judge_tiles(c, function, blocks, down, across) -> int:
         ours = bands_read(turns_of(in_bands, blocks, down, across))
         if read > MOST * ours:
             kind, told = Kind.DEMAND, f"every tile once, but the turns read {read} bands{grid}; {ours} would do"
+            dealt = bands_read([alone[k : k + blocks] for k in range(0, len(alone), blocks)])
+            why = "share that order out better" if dealt <= MOST * ours else "look at that order first"
+            more = [f"The tiles of a block that is alone, dealt out to all one by one, would read {dealt}: {why}."]
     if told:
-        raise WrongAnswer(told, kind, look=c.exercise.look_for())
+        raise WrongAnswer(told, kind, more=more, look=c.exercise.look_for())
     return read
 
 
@@ -176,6 +182,7 @@ Exercise(
             | = d[1] => = d[2] ;; place[8 * N] = d[2] => place[8 * N] = d[1]
         with rows lane / 4 * 2 and the next one of d: d[0] and d[1] are in row lane / 4, the others eight rows below
             | {D} => {D.replace("/ 4", "/ 4 * 2")} ;; place[8 * N] => place[N] ;; place[8 * N + 1] => place[N + 1]
+        with the first 16 k again and again | {A} => {A.replace("k0 + ", "")} ;; {B} => {B.replace("k0 + ", "")}
         = the product of the last 16 k alone
             | pair(column + 8); => pair(column + 8);\n        for (int i = 0; i < 4; i++) d[i] = 0;
         with b read as (K, N), as if the numbers of a column lay N apart
@@ -196,7 +203,7 @@ Exercise(
     cases=matrices,
     rtol=0.0,
     look=dict.fromkeys(("", "never-written"), TURNED)
-    | dict.fromkeys(("race", "uninitialised", "out-of-bounds", "bounds", "misaligned", "bank_conflicts"), SWIZZLED),
+    | dict.fromkeys(("race", "uninitialised", "out-of-bounds", "bounds", "misaligned", "bank_conflicts"), KEPT),
     mistakes=rf"""
         [{SWIZZLED}] with groups read where others are kept | [place(line, square % 8)] => [square % 8]
         [{SWIZZLED}] with groups kept at (group + line) % 8 and read at group ^ line % 8
@@ -260,6 +267,7 @@ Exercise(
             | {ADD_1} => whole = total[n]; ;; {ADD_2}
             => for (int gap = 16; gap > 0; gap /= 2) whole += __shfl_xor_sync(ALL, whole, gap);
         with each lane's own total: four lanes share a row | {ADD_1} => whole = total[n]; ;; {ADD_2} =>
+        with a total of three of the four lanes of a row | {ADD_2} => whole += __shfl_xor_sync(ALL, total[n], 2);
         with totals added up over the four lanes after every tile: what was added up before then counts 4, 16, … times
             | total[n] += score;\n        }} => total[n] += score;\n        }}
             \n        total[n] += __shfl_xor_sync(ALL, total[n], 1), total[n] += __shfl_xor_sync(ALL, total[n], 2);
