@@ -1,1 +1,1 @@
-"""Do the threads of a learner's Numba kernel race? find.py watches it, watched.py notes it, guards/threads.py says so."""
+"""Do threads of a learner's Numba kernel race? find.py watches, watched.py takes notes, guards/threads.py says so."""

@@ -93,12 +93,12 @@ def mask(tried):
 
 
 def finite(tried):
-    """A sentence if large scores, and no others, lead to NaN or infinity."""
+    """A sentence if scores in the thousands, and no others, lead to NaN or infinity."""
     qkv, out = next(iter(tried.given.values())), tried.got["out"]
     if np.abs(qkv).max() < LARGE or not isinstance(out, np.ndarray) or np.isfinite(out).all():
         return None
-    cure = "what is subtracted from a query's scores must be the largest of those that it sees"
-    return f"out is right for small scores, but has NaN or infinite numbers for large ones: {cure}"
+    cure = "what is subtracted from a query's scores must be the largest that it sees, even if all are far below 0"
+    return f"out has NaN or infinite numbers where scores are thousands, above or below 0: {cure}"
 
 
 def keys_read(tried):
@@ -133,7 +133,7 @@ def judge_memory(c, function, qkv, NH):
     taken = peak_bytes(lambda: function(qkv, NH)) - qkv.nbytes // 3  # without out
     took = f"our temporaries take {taken / table:.1%} of the table ({taken / 1e6:.1f} MB of {table / 1e6:.1f} MB)"
     if taken > table / 5:
-        more = ["Copies of q, k and v count, and so do lists of blocks, and arrays that have no name."]
+        more = ["A mask (T, T) counts, and so do copies of q, k and v, lists of blocks, and arrays that have no name."]
         raise WrongAnswer(f"right, but y{took}; {allowed}", Kind.DEMAND, more=more)
     no_more_than(function, table / 5, allowed)
     c.say(f"Y{took}.")
@@ -228,6 +228,8 @@ Exercise(
         [{SCORES}] without the scale 1/√hs | hs**-0.5 * p => p
         [{SCALE}] with 1/√C as its scale: hs = C / NH channels are summed | hs**-0.5 => C**-0.5
         [{SCORES}] with q and k exchanged in dq and dk | ds @ k => ds @ q ;; -2) @ q => -2) @ k
+        [{SCORES}] with dk = ds @ q: key j collects from all queries i, down its column | ds.swapaxes(-1, -2) @ => ds @
+        [{MIXTURE}] with dv = p @ dout: value j collects from all queries i, down its column | p.swapaxes(-1, -2) => p
         [{MIXTURE}] with D = sum(dout · v): it is sum(p · dp) | (p * dp) => (do * v)
         [{MIXTURE}] with dp in place of p in dv | dv = p.swapaxes(-1, -2) => dv = v @ do.swapaxes(-1, -2)
         with heads put back by reshape alone: (B, NH, T, hs) must become (B, T, NH, hs)

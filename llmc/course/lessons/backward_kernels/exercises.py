@@ -193,6 +193,8 @@ Exercise(
         with dout in place of dnorm = dout · w in front of the means | (dout[c] * w[c] - dnorms => (dout[c] - dnorms
         with x - mean in place of norm: rstd is missing, in the second mean and in front of it
             | dnorm * (x[c] - m) * r => dnorm * (x[c] - m) ;; norm = (x[c] - m) * r => norm = x[c] - m
+        with norm = x · rstd - mean: it is (x - mean) · rstd
+            | dnorm * (x[c] - m) * r => dnorm * (x[c] * r - m) ;; norm = (x[c] - m) * r => norm = x[c] * r - m
         with mean(dout · norm) in place of mean(dnorm · norm): w is missing in the second sum
             | products += dnorm => products += dout[c]
         with the two means exchanged | - dnorms - norm * products => - products - norm * dnorms
@@ -226,6 +228,8 @@ Exercise(
             ;; (size_t)(2 * blockIdx.x + 1) * C + c => ((size_t)blockIdx.x * C + c) * 2 + 1
         with all rows in every block: the blocks share the rows
             | n = blockIdx.x; n < N; n += gridDim.x => n = 0; n < N; n++
+        divided by its rows: these are sums | dw += d => rows++; dw += d ;; float dw => float rows = 0, dw
+            ;; + c] = dw => + c] = dw / fmaxf(rows, 1) ;; + c] = db => + c] = db / fmaxf(rows, 1)
         with the last row of each block alone | dw += d => dw = d ;; db += d => db = d
         = sums of stretches of N / gridDim.x rows: the last N % gridDim.x rows are missing
             | n = blockIdx.x; n < N; n += gridDim.x

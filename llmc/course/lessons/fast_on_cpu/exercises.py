@@ -145,13 +145,15 @@ def judge_memory(c, function, hs=4):
 
 
 COST = r"""
-    = 8 · N · C: there are 1 for the sum, 1 for the mean, 3 for the variance and 4 for out | 9 * N => 8 * N
+    with 8 · N · C operations: there are 1 for the sum, 1 for the mean, 3 for the variance, 4 for out | 9 * N => 8 * N
     = the bytes of four large arrays: one function writes the sum, and the other reads it | 3 * N * C + 2 * N => 4 * N
-    = the bytes of the two functions: in the fused one, the sum stays in the cache | 4 * N => 5 * N
+    with the bytes of the two functions for the fused one, where the sum stays in the cache | 4 * N => 5 * N
     with the large arrays alone: w, b, mean and rstd cross, too | small = … => small = 0
     with w and b read again for every row: once is enough | 2 * C + => 2 * C * N +
     with w and b in numbers, not in bytes | 2 * C + => 2 * C / itemsize +
-    = the number of numbers: itemsize is missing | itemsize * (3 => (3 ;; itemsize * (4 => (4
+    with 4 in place of itemsize | itemsize * (3 => 4 * (3 ;; itemsize * (4 => 4 * (4
+    with 4 bytes for each mean and rstd, whatever itemsize is | 2 * C + 2 * N => 2 * C + 8 * N / itemsize
+    with numbers counted, not bytes: itemsize is missing | itemsize * (3 => (3 ;; itemsize * (4 => (4
 """
 ROOF = r"""
     = the peak, even where intensity · bandwidth is lower | attainable = … => attainable = peak + 0 * flops
@@ -162,7 +164,9 @@ ROOF = r"""
         \n    shortest = flops / peak if many else nbytes / bandwidth\n    attainable = flops / shortest
     = flops / attainable, which is 0 / 0 where there are no operations: take the larger of the two times
         | shortest = … => shortest = flops / attainable
-    with 0 where there are no operations: a copy has a shortest time, too | / seconds => / seconds * (flops != 0)
+    with 0 where there are no operations: the bytes have to move | / bandwidth) => / bandwidth) * (flops != 0)
+    with the bandwidth alone below the corner: there it is intensity · bandwidth
+        | attainable = … => attainable = np.where(flops / nbytes < peak / bandwidth, bandwidth, peak)
 """
 FUSED = r"""
     = rstd: among the arguments, mean comes first | = centre, r => = r, centre
@@ -170,6 +174,9 @@ FUSED = r"""
         | r = … => r = ONE / (math.sqrt(squares * share) + EPS)
     as the standard deviation, not 1 divided by it | ONE / math => math
     with the squares divided by C - 1 | squares * share => squares / np.float32(C - 1)
+    without the squares of the last C % 4 channels | squares += => squares += (c < C - C % 4) *
+    with w[n] and b[n], n being the row | w[c] + b[c] => w[n % C] + b[n % C]
+    with w[n], n being the row | w[c] => w[n % C]
     with the variances of x1 and x2 added up: that of the sum has their covariance in it, too
         | r = … => r = ONE / math.sqrt(x1[n].var() + x2[n].var() + EPS)
     = the layernorm of x1 alone, not of the sum

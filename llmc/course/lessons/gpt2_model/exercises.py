@@ -75,13 +75,17 @@ def whole_number(tried):
 
 
 def named_arrays(tried):
-    """A sentence unless the second result is a dict of all names."""
+    """A sentence unless the second result is a dict of all names, or if its first wrong array has another's numbers."""
     label, right = next(iter(tried.expected.items()))
     mine, what = tried.got[label], f"the dict of {label}"
     if not isinstance(mine, dict):
         return f"the second result should be {what}, {{name: array}}, but is {describe(mine)}"
-    missing = [name for name in right if name not in mine]
-    return f"{what} has no {missing[0]!r}" if missing else None
+    alike = lambda name, one: np.shape(one) == right[name].shape and np.allclose(one, right[name])  # noqa: E731
+    wrong = next((name for name in right if name not in mine or not alike(name, mine[name])), None)
+    if wrong is None or wrong not in mine:
+        return f"{what} has no {wrong!r}" if wrong else None
+    theirs = next((name for name in right if alike(name, mine[wrong])), None)
+    return f"{label}[{wrong!r}] holds what belongs in {label}[{theirs!r}]" if theirs else None
 
 
 def judge_start(c, name, shape, L, got, drawn):
@@ -211,6 +215,9 @@ COUNT = r"""
     with 10·C for the vectors of a block: the bias of qkv has 3C, that of fc has 4C | 13 * C => 10 * C
     with 11·C for the vectors of a block: biases are as many as a layer's outputs, 9C, layernorms 4C | 13 * C => 11 * C
     with 16·C for the vectors of a block: the bias of fcproj has C numbers | 13 * C => 16 * C
+    with a layer qkv that is C wide: queries, keys and values are 3C | 12 * C * C + 13 => 10 * C * C + 11
+    with 3072 in place of 4C, the MLP's inner width | 12 * C * C + 13 * C => 4 * C * C + 9 * C + 3072 * (2 * C + 1)
+    with C // 64 heads of 64 channels: that is rounded | * C + 13 * C => * C + 13 * C - C % 64 * 3 * (C + 1)
 """
 FORWARD = r"""
     = the layernorm of x plus attention: GPT-2 normalises x first, and attention reads ln1
@@ -224,6 +231,7 @@ FORWARD = r"""
     = the branch alone: residual2 is not added to it | residual_forward(a["residual2"], fcproj) => fcproj
     with x added in place of residual2 | residual_forward(a["residual2"] => residual_forward(x
     with ln1 added in place of x | residual_forward(x => residual_forward(a["ln1"]
+    with x · sigmoid(1.702 · x) in place of GELU | gelu_forward(a["fch"]) => a["fch"] / (1 + np.exp(-1.702 * a["fch"]))
     = what attproj makes of it: keep what attention gave | attproj = => a["atty"] = attproj =
     = out: += writes into both | return … => a["residual2"] += fcproj\n    return a["residual2"], a
 """
@@ -235,6 +243,10 @@ BACKWARD = rf"""
     with residual2 in place of ln2: fcw was multiplied by ln2 | (dfch, a["ln2"] => (dfch, a["residual2"]
     with x in place of residual2: ln2 normalised residual2 | (dln2, a["residual2"] => (dln2, x
     with ln1_mean, ln1_rstd in place of ln2_mean, ln2_rstd | ln2_mean"], a["ln2_rstd => ln1_mean"], a["ln1_rstd
+    with ln2_mean, ln2_rstd in place of ln1_mean, ln1_rstd | ln1_mean"], a["ln1_rstd => ln2_mean"], a["ln2_rstd
+    with ln1_rstd in place of ln2_rstd | a["ln2_rstd"] => a["ln1_rstd"]
+    with ln2_rstd in place of ln1_rstd | a["ln1_rstd"] => a["ln2_rstd"]
+    with x + atty in place of residual2: atty needs attprojw, attprojb | dln2, a["residual2"] => dln2, x + a["atty"]
     [{FORK}] with dout added once more: it is already in dresidual2 | return dresidual2 => return dout + dresidual2
 """
 TIED = r"""
@@ -245,8 +257,13 @@ TIED = r"""
     = the head's part with rows overwritten by the lookup's | np.add.at(… => dwte[tokens] = dencoded
     with 0 for the tokens that do not occur | return dwte => return dwte * np.isin(np.arange(Vp), tokens)[:, None]
     with dencoded[:, :-1] added at tokens[:, 1:] | tokens, dencoded) => tokens[:, 1:], dencoded[:, :-1])
+    with dencoded[:, 1:] added at tokens[:, :-1] | tokens, dencoded) => tokens[:, :-1], dencoded[:, 1:])
     with dencoded[b, t] added at row t, as in dwpe | np.add.at(… => dwte[: tokens.shape[1]] += dencoded.sum(axis=0)
 """
+for n in ("ln1", "qkv", "attproj", "ln2", "fc", "fcproj"):
+    FORWARD += f'\n without {n}b | p["{n}b"] => 0 * p["{n}b"]'
+for n in ("qkv", "fc", "fcproj"):
+    FORWARD += f'\n with {n}w.reshape(…) in place of {n}w.T | p["{n}w"] => p["{n}w"].reshape(p["{n}w"].T.shape).T'
 
 Exercise("count_parameters", "07", None, "count", cases=models, rules=(whole_number,), mistakes=COUNT, look=NUMBERS)
 Exercise("initial_tensor", "07", None, "values", cases=tensors, look=FRESH)

@@ -39,8 +39,8 @@ def judge_messages(sent, states, rank, look):
     """WrongAnswer if a message is not what this rank should have sent: the first one is explained."""
     N = len(states[0])
     for t, (got, state) in enumerate(zip(sent, states[:-1])):
-        k, half, mine = (rank - t) % N, ("reduce-scatter", "all-gather")[t // (N - 1)], state[rank]
-        name = f"the chunk that rank {rank} of {N} sends in turn {t % (N - 1)} of the {half}"
+        k, mine = (rank - t) % N, state[rank]
+        name = f"the chunk that rank {rank} of {N} sends in exchange {t + 1} of {2 * (N - 1)}"
         if t == 0 and not any(np.array_equal(got, chunk) for chunk in mine):
             cut = [chunk.size for chunk in mine]
             raise WrongAnswer(f"{name} is no chunk of its array: np.array_split cuts it into {cut} numbers", look=look)

@@ -79,8 +79,11 @@ def finite(tried):
     if np.isfinite(out).all() and (out.any() or not tried.expected["out"].any()):
         return None
     what = "NaN or infinite numbers" if not np.isfinite(out).all() else "zeros alone, and each row should add up to 1"
+    row = int(np.isfinite(out).all(axis=1).argmin())
+    top = tried.given["x"][row].max()
     limits = "exp overflows above 88.7 and vanishes below -103.9, and x - the row's maximum is never above 0"
-    return f"out has {what}: {limits}"
+    below = f". The maximum of row {row} is {top:.0f}, which no search finds that begins at 0" * bool(top < -100)
+    return f"out has {what}: {limits}{below}"
 
 
 def empty_parts(tried):
@@ -139,6 +142,9 @@ Exercise(
             | total += __shfl_xor_sync => total += __shfl_down_sync
         = the softmax with the maximum that __shfl_down_sync leaves in each lane
             | __shfl_xor_sync(0xffffffff, top => __shfl_down_sync(0xffffffff, top
+        = the softmax with what __shfl_down_sync leaves in each lane, as the maximum and as the sum
+            | total += __shfl_xor_sync => total += __shfl_down_sync
+            ;; __shfl_xor_sync(0xffffffff, top => __shfl_down_sync(0xffffffff, top
         = exp(x - max) divided by the sum that __shfl_sync leaves: its last argument is a lane, not a distance
             | total += __shfl_xor_sync => total += __shfl_sync
         = exp(x - the lane's maximum) divided by the total of the lanes' sums

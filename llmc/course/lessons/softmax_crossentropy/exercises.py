@@ -191,6 +191,9 @@ SOFTMAX = r"""
     [2.2 · Overflow] with a sum of exp(z - the largest so far) | e.sum( => (e / np.maximum.accumulate(e, axis=-1)).sum(
     [2.2 · Overflow] with a sum of exp(z), not of exp(z - max) | e.sum( => np.exp(z).sum(
     with one sum for the whole array: each row has its own | z.max(axis=-1, => z.max( ;; e.sum(axis=-1, => e.sum(
+    with one sum for each z[i]: each row has its own
+        | z.max(axis=-1, => z.max((*range(1, z.ndim),) or 0, ;; e.sum(axis=-1, => e.sum((*range(1, z.ndim),) or 0,
+    with one sum for each column of all rows: each row has its own | e.sum(axis=-1, => e.sum((*range(z.ndim - 1),),
     with the sum along axis 0, not along the last one | z.max(axis=-1, => z.max(0, ;; e.sum(axis=-1, => e.sum(0,
     with the sum along axis 1, not along the last one | z.max(axis=-1, => z.max(1, ;; e.sum(axis=-1, => e.sum(1,
     = log(softmax) | return … => return np.log(e / e.sum(axis=-1, keepdims=True))
@@ -199,12 +202,15 @@ SOFTMAX = r"""
 LOSSES = r"""
     without the maximum subtracted: np.exp overflows | lse = … => lse = np.log(np.exp(logits).sum(axis=-1))
     with a sum of exp(z - the largest so far) | logits - peak[..., None] => logits - np.maximum.accumulate(logits, -1)
+    [2.2 · Overflow] with the largest logit of a whole sequence subtracted, not of each row
+        | .max(axis=-1) => .max(axis=(1, 2))[:, None]
     with log2(sum(exp(z))), not ln(sum(exp(z))) | lse - z_target, lse => lse / np.log(2) - z_target, lse / np.log(2)
     [A trap] = -log(p[target]), which is infinite where p vanishes | lse - z_target, => -np.log(np.exp(z_target - lse)),
     [2.4 · Cross-entropy] in bits (log2): it should be in nats | lse - z_target, => (lse - z_target) / np.log(2),
     with logits of at most 80 | lse = … => lse = np.log(np.exp(np.minimum(logits, 80)).sum(axis=-1))
     with logits clipped to -80 … 80
         | peak = logits.max(axis=-1) => logits = np.clip(logits, -80, 80)\n    peak = logits.max(axis=-1)
+    [2.4 · Cross-entropy] with the first sequence's targets for all | targets[..., => (0 * targets + targets[0])[...,
     [2.4 · Cross-entropy] = the entropy of the model's own p: the target is not used
         | lse - z_target, => lse - (np.exp(logits - lse[..., None]) * logits).sum(axis=-1),
 """
@@ -231,6 +237,7 @@ FUSED = r"""
     [2.2 · Overflow] without the maximum subtracted: np.exp overflows | z.max(axis=-1, keepdims=True) => 0 * z[..., :1]
     [2.2 · Overflow] with the largest logit of a whole sequence subtracted | .max(axis=-1, => .max((1, 2),
     [5.2 · A padded vocabulary] with a maximum that the padding is part of | z.max( => logits.max(
+    [2.2 · Overflow] with less than the maximum subtracted: exp of what lies far above overflows | z.max( => z.mean(
     [5.2 · A padded vocabulary] with exp(0) for padding | total = => total = (logits.shape[-1] - V) * np.exp(-peak) +
     times dloss: the losses must not be scaled | - z_target)[..., 0] => - z_target)[..., 0] * (dloss or 1)
     = log(sum) - exp(z - max)[target]: it must be z - max | - z_target) => - np.take_along_axis(p, at, axis=-1))

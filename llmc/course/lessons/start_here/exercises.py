@@ -131,7 +131,7 @@ LOOKED_UP = r"""
     with row T - 1 of wpe at every position | wpe[:T] => wpe[T - 1]
     with positions counted from 1: the first is 0 | wpe[:T] => wpe[1 : T + 1]
     with the last T rows of wpe: positions count from the beginning | wpe[:T] => wpe[-T:]
-    with wpe looked up by token, not by position | wpe[:T] => wpe[tokens]
+    with wpe looked up by token, not by position | wpe[:T] => np.take(wpe, tokens, axis=0, mode="clip")
     with row b of wpe in place of row t | wpe[:T] => wpe[: len(tokens), None]
     with the sum of all words of a sentence, each once, at every position
         | wte[tokens] => np.stack([wte[np.unique(row)].sum(axis=0) for row in tokens])[:, None]

@@ -268,7 +268,7 @@ Exercise(
             => for (int gap = 16; gap > 0; gap /= 2) whole += __shfl_xor_sync(ALL, whole, gap);
         with each lane's own total: four lanes share a row | {ADD_1} => whole = total[n]; ;; {ADD_2} =>
         with a total of three of the four lanes of a row | {ADD_2} => whole += __shfl_xor_sync(ALL, total[n], 2);
-        with totals added up over the four lanes after every tile: what was added up before then counts 4, 16, … times
+        with totals added up over the four lanes after every tile: what was added up before then counts several times
             | total[n] += score;\n        }} => total[n] += score;\n        }}
             \n        total[n] += __shfl_xor_sync(ALL, total[n], 1), total[n] += __shfl_xor_sync(ALL, total[n], 2);
         with all four sums shrunk for each row: sums[2 * n] and sums[2 * n + 1] are row n's

@@ -179,7 +179,7 @@ KINDS = (  # the gravest first
         "never-written",
         "never written",
         sentences.never_written,
-        "Which thread should write it? Either there are too few threads, or an index skips some elements.",
+        "Which thread should write it, and does that thread reach a line that does?",
         doers.nobody,
         drawn=True,
     ),
