@@ -23,8 +23,7 @@ except ImportError:  # Windows
     resource = None
 
 ROOM = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
-BEFORE, LONG_BEFORE, AFTER = 4, 60, 3  # the call that failed: calls of many numbers, of few, and of any
-FEW = 1000  # numbers
+BEFORE, LONG_BEFORE, AFTER, FEW = 4, 60, 3, 1000  # calls before the one that failed: of many numbers, of FEW; behind it
 SEEDS = (5, 6, 7)  # of the numbers that an edit must be right for
 
 

@@ -24,7 +24,7 @@ from llmc.course.mutation.python_edits import edits
 from llmc.course.own_names import learners_names
 
 WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
-FEWEST = 40  # edits that are tried however long they take
+FEWEST = 40  # edits that are tried however many numbers a run has
 SHORT = 2000  # turns of loops that an edit may take in the case, if ten times those of what is edited are fewer
 WHOLE = 6  # edits that the whole check is run with; of a kernel 4
 ALL = 2  # outputs of a case are explained
@@ -181,7 +181,8 @@ class PythonSearch(Search):
 
     def tries(self, program) -> int:
         """How many edits of a program may be tried: fewer where a run is long."""
-        return max(FEWEST, int(WORK / (1 + 10 * self.taken(program) + self.case.size)))
+        turns = self.taken(program)
+        return max(min(FEWEST, WORK // (1 + turns)), WORK // (1 + 10 * turns + self.case.size))
 
     def answer_with(self, edit):
         """The learner's function with this edit, which is made now."""

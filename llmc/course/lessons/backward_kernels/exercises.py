@@ -228,7 +228,7 @@ Exercise(
             ;; (size_t)(2 * blockIdx.x + 1) * C + c => ((size_t)blockIdx.x * C + c) * 2 + 1
         with all rows in every block: the blocks share the rows
             | n = blockIdx.x; n < N; n += gridDim.x => n = 0; n < N; n++
-        divided by its rows: these are sums | dw += d => rows++; dw += d ;; float dw => float rows = 0, dw
+        divided by the block's rows: these are sums | dw += d => rows++; dw += d ;; float dw => float rows = 0, dw
             ;; + c] = dw => + c] = dw / fmaxf(rows, 1) ;; + c] = db => + c] = db / fmaxf(rows, 1)
         with the last row of each block alone | dw += d => dw = d ;; db += d => db = d
         = sums of stretches of N / gridDim.x rows: the last N % gridDim.x rows are missing
