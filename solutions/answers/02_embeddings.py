@@ -211,19 +211,11 @@ def fast_with_a_plain_loop(dwte, dwpe, dout, tokens):
 
 
 @right("fast_encoder_backward")
-def fast_in_rounds_without_repeats(dwte, dwpe, dout, tokens):
-    # the k-th occurrences of all tokens are different tokens: += is right for them
-    B, T, C = dout.shape
-    dwpe[:T] += np.add.reduce(dout, axis=0)
-    flat, rows = tokens.reshape(-1), dout.reshape(-1, C)
-    order = np.argsort(flat, kind="stable")
-    _, starts, counts = np.unique(flat[order], return_index=True, return_counts=True)
-    occurrence = np.arange(flat.size) - np.repeat(starts, counts)
-    by_round = np.argsort(occurrence, kind="stable")
-    bounds = np.append(0, np.cumsum(np.bincount(occurrence))).tolist()
-    for start, end in zip(bounds, bounds[1:]):
-        chosen = order[by_round[start:end]]
-        dwte[flat[chosen]] += rows[chosen]
+def fast_row_by_row_into_a_list_of_views(dwte, dwpe, dout, tokens):
+    for sentence, rows in zip(tokens.tolist(), dout):
+        dwpe[: len(rows)] += rows
+        for into, row in zip(map(dwte.__getitem__, sentence), rows):
+            np.add(into, row, into)
 
 
 @wrong(
