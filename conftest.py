@@ -23,7 +23,10 @@ os.environ["MPLBACKEND"] = "Agg"  # before anything imports matplotlib: no test 
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
     os.environ.setdefault(variable, "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "2")  # the "cpu" backend's: two, on every machine, so that cuts are tested
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait leave the cores to the other worker
 os.environ.setdefault("LLMC_EMULATOR_THREADS", "1")  # its own tests ask for more; the timed exercises want a quiet core
+
+OF_TESTS = {name: os.environ[name] for name in ("MPLBACKEND", "NUMBA_NUM_THREADS")}
 
 # Some tests send signals; a shell that runs the suite under nohup, or in the background, has them ignored.
 for name in ("SIGINT", "SIGHUP"):
@@ -46,8 +49,7 @@ CUDA = (
     "20_mixed_precision_training",
 )
 CUDA += tuple(f"course/test_{topic}" for topic in ("first_kernels", "reductions", "backward_kernels", "matmul_kernels"))
-CUDA += ("course/test_attention_kernels", "course/test_gpu_training", "course/test_cuda_mutants")
-CUDA += ("course/test_mixed_training", "course/test_tensor_cores")
+CUDA += tuple(f"course/test_{topic}" for topic in ("attention_kernels", "gpu_training", "mixed_training", "tensor_cores"))
 
 
 def pytest_ignore_collect(collection_path):
@@ -76,9 +78,12 @@ def pytest_xdist_make_scheduler(config, log):
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     if not isinstance(item, IPyNbCell):
-        os.environ["MPLBACKEND"] = "Agg"
+        os.environ.update(OF_TESTS)
         return
-    os.environ.pop("MPLBACKEND", None)  # the kernel starts in a moment and must draw inline, as in JupyterLab
+    # The kernel starts in a moment. It must draw inline, as in JupyterLab; and two workers' notebooks that train with
+    # two threads each would take half as long again, on two cores, as with one.
+    os.environ.pop("MPLBACKEND", None)
+    os.environ["NUMBA_NUM_THREADS"] = "1"
     if hasattr(item.parent, "first_failure"):
         pytest.skip(f"{item.parent.first_failure} of this notebook failed")
 

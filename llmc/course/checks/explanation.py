@@ -19,6 +19,7 @@ from llmc.course.checks.comparison import Difference, same
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, with_verb
 from llmc.course.checks.messages.heatmap import picture
 from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
+from llmc.course.mutation.edit import Edit
 
 FEW = 6  # indices that a sentence lists
 CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
@@ -48,7 +49,9 @@ def named_mistakes(case):
     told = next((words for words, array in known if same(case.difference.got, np.asarray(array, np.float64))), None)
     if told:
         return Diagnosis(Kind.NAMED, f"{with_verb(case.difference.what, 'equals')} {told}")
-    found = case.search and case.search.named_mistake()
+    found = case.search and case.search.mistake()
+    if isinstance(found, Edit):
+        return edits_of_ours(case, found)
     place = found and case.check.exercise.place(found.place)
     what = case.difference.what if case.difference is not None else case.name
     return Diagnosis(Kind.NAMED, f"{with_verb(what, 'equals')} {found.made}", look=place) if found else None
@@ -64,8 +67,8 @@ def kept_state(case):
     return Diagnosis(Kind.STATE, f"{with_verb(case.name, 'is')} wrong, and {told}") if told else None
 
 
-def edits_of_ours(case):
-    edit = case.search and case.search.edit_of_ours()
+def edits_of_ours(case, edit=None):
+    edit = edit or (case.search and case.search.edit_of_ours())
     has = f"{with_verb(case.name, 'has')} the values that our solution gives"
     return edit and Diagnosis(Kind.EDIT_OF_OURS, f"{has} {edit.words}{case.search.in_line(edit)}")
 

@@ -4,8 +4,6 @@ The evidence is numbers, never the likeness of code. An edit of our solution mus
 that failed, and what the learner's code gives in cases with other numbers. An edit of the learner's text must make that
 case right, and then pass the whole check on three draws. What is tried is counted in edits and in turns of loops, never
 in seconds: the same answer gets the same words on every machine.
-
-`Search` holds what Python and CUDA C have in common; `KernelSearch` is in `kernel_checks/search.py`.
 """
 
 import ast
@@ -43,13 +41,15 @@ class Search:
     got: object = None
     right: object = None
 
-    def named_mistake(self) -> named.Mistake | None:
-        """The first named mistake that gives the learner's numbers, in all outputs if there is one; None for none."""
-        return self._first(self.mistaken(), lost=True)
+    def mistake(self) -> named.Mistake | Edit | None:
+        """A named mistake or an edit of ours that explains all outputs; else a mistake that explains the wrong one."""
+        found, explained = self._first(self.mistaken(), lost=True)
+        edit, more = self._first(self.edited_ours()) if explained == 1 else (None, 0)
+        return edit if more == ALL else found
 
     def edit_of_ours(self) -> Edit | None:
         """The first generated edit of our solution that does."""
-        return self._first(self.edited_ours())
+        return self._first(self.edited_ours())[0]
 
     def repair(self) -> Edit | None:
         """The edit of the learner's code with which the whole check passes; None where two different lines do."""
@@ -68,14 +68,14 @@ class Search:
         return found[0] if found else None
 
     def _first(self, candidates, lost=False):
-        first = None
+        best = None, 0
         with quietly():
             for each, code in candidates:
-                explained = self.explained_by(code, lost)
+                if (explained := self.explained_by(code, lost)) > best[1]:
+                    best = each, explained
                 if explained == ALL:
-                    return each
-                first = each if explained and first is None else first
-        return first
+                    break
+        return best
 
     def explained_by(self, code, lost=False) -> int:
         """ALL if this code gives what the learner's gives, here and for other numbers; 1 if the other outputs of this
@@ -126,10 +126,8 @@ class PythonSearch(Search):
     @cached_property
     def others(self) -> list:
         found = []
-        if self.solution is None:
-            return found
         with learners_names():
-            for call in calls_with(self.check, self.solution.function()):
+            for call in calls_with(self.check, self.solution.function()) if self.solution else ():
                 theirs = self.run(self.case.function, call).get(self.label) if call.arguments is not None else None
                 if theirs is not None and call.outputs.get(self.label) is not None:
                     found.append((call, theirs, call.outputs[self.label]))

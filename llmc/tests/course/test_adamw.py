@@ -6,7 +6,6 @@ import pytest
 from llmc.backends import get_backend
 from llmc.config import PRESETS, preset
 from llmc.course import awkward
-from llmc.course.checks.check import Tried
 from llmc.course.lessons.adamw import exercises
 from llmc.course.lessons.adamw import optimizer as lesson
 
@@ -47,12 +46,6 @@ def test_clip_is_pytorchs(torch, max_norm, size):
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_what_is_decayed_has_the_same_names_in_all_sizes(name):
     assert [p.name for p in preset(name).parameter_table() if p.decayed] == exercises.DECAYED
-
-
-def test_a_name_that_is_twice_in_a_list():
-    right = {"decayed": ["wte"], "left_alone": ["lnfw"]}
-    tried = Tried(None, None, {"shapes": {"wte": (9, 4), "lnfw": (4,)}}, right | {"decayed": ["wte"] * 2}, right)
-    assert exercises.groups(tried) == "wte is in the lists twice"
 
 
 def test_stored_steps_are_the_reference_s():

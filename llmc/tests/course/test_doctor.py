@@ -14,7 +14,7 @@ from llmc.course.machine import advice, caches, diagnoses, equipment, facts, ope
 from llmc.course.machine.advice import Row
 from llmc.course.machine.doctor import examine
 from llmc.cuda.emulator.compiling import toolchain
-from llmc.errors import NoCompiler, UserError
+from llmc.errors import NoCompiler
 
 ROOT = Path(__file__).resolve().parents[3]
 ZEN4 = {"avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -106,13 +106,6 @@ def test_whether_compiled_kernels_have_a_place(there, costs, variable, monkeypat
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_variable_that_numba_cannot_use(monkeypatch):
-    monkeypatch.setattr(caches.numba_variables, "check", answers(UserError("NUMBA_OPT is 'x', which is wrong.")))
-    monkeypatch.setenv("NUMBA_OPT", "x")
-    row = equipment.training_blas("BLAS in training")
-    assert "NUMBA_OPT is 'x'" in row.found and row.status == "warning" and "NUMBA_OPT" in row.command
-
-
 @pytest.mark.parametrize(
     "library, flags, status, words",
     [
@@ -187,21 +180,6 @@ def test_no_compiler(fake, monkeypatch):
         assert ("pip install ziglang" in row.costs) == (platform != "win32")
     monkeypatch.setattr(advice.shutil, "which", lambda name: None)
     assert diagnoses.compiler("C++ compiler").command.endswith("-m pip install ziglang")
-
-
-def test_a_compiler_that_is_wished_for_and_not_there(fake, monkeypatch):
-    monkeypatch.setenv("LLMC_CXX", "g++-99")
-    fake(toolchain, find=NONE)
-    row = diagnoses.compiler("C++ compiler")
-    assert "g++-99" in row.found and row.command == "unset LLMC_CXX"
-
-
-@pytest.mark.parametrize("program, there", [("/usr/bin/c++", False), ("/opt/homebrew/bin/g++-14", True)])
-def test_compiler_does_not_wake_the_dialog_of_macos(program, there, fake, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "darwin")
-    fake(facts, ask=subprocess.CalledProcessError(2, "xcode-select"))
-    fake(toolchain, find=toolchain.Toolchain((program,), True, ""))
-    assert bool(facts.compiler()) == there
 
 
 @pytest.mark.parametrize(
@@ -309,12 +287,6 @@ def test_a_container_with_a_part_of_the_memory(text, size, fake, monkeypatch, tm
     (tmp_path / "memory.max").write_text(text)
     assert facts.memory() == size
     assert diagnoses.memory("memory").status == ("warning" if size < 2**30 else "ok")
-
-
-def test_memory_of_macos(fake, monkeypatch):
-    monkeypatch.setattr(sys, "platform", "darwin")
-    fake(facts, ask="17179869184")
-    assert facts.memory() == 2**34
 
 
 def test_a_folder_that_was_moved_or_copied_after_the_installation(monkeypatch, tmp_path):

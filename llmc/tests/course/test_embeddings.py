@@ -18,9 +18,3 @@ def test_backward_is_the_derivative_of_forward(shape):
     dwte, dwpe = lesson.backward(dout, tokens, V, maxT)
     assert gradient_check(lambda w: lesson.forward(tokens, w, wpe), wte, dwte, dout, report=False) < 1e-8
     assert gradient_check(lambda w: lesson.forward(tokens, wte, w), wpe, dwpe, dout, report=False) < 1e-8
-
-
-def test_zipf_tokens_are_uneven():
-    tokens = lesson.zipf_tokens(np.random.default_rng(0), 4, 256, 1024)
-    counts = np.sort(np.bincount(tokens.reshape(-1), minlength=1024))[::-1]
-    assert tokens.dtype == np.int32 and counts[0] > 50 and counts[500:].max() <= 2

@@ -56,8 +56,3 @@ def test_a_bill_is_operations_over_speed_and_the_panel_shows_it(monkeypatch):
     assert abs(costs[1] - 2 * costs[0]) <= 1 and "9.9 billion tokens" in panel.text.value
     panel.ratio.index, panel.size.value, panel.gpus.value = 1, "GPT-3 175B", 64
     assert "does not fit" in panel.text.value
-
-
-@pytest.mark.parametrize(("hours", "words"), [(0.05, "3.0 minutes"), (50, "2.1 days"), (90000, "10.3 years")])
-def test_durations(hours, words):
-    assert bill.duration(hours) == words

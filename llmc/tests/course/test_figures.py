@@ -140,19 +140,6 @@ def test_alt_text_says_what_is_drawn(draw, says):
     assert says in alt.words(draw())
 
 
-def test_authors_words_come_after_the_title_and_replace_the_rest():
-    figure, ax = plt.subplots()
-    ax.set(title="x is normalised", xlabel="never said")
-    figures.describe(figure, "Three grids,\n   one after the other.")
-    assert alt.words(figure) == "x is normalised. Three grids, one after the other."
-
-
-def test_alt_text_has_an_end():
-    figure, ax = plt.subplots()
-    ax.set_title("word " * 400)
-    assert alt.LONGEST - 10 < len(alt.words(figure)) <= alt.LONGEST and alt.words(figure).endswith("…")
-
-
 def test_a_figure_is_shown_at_144_dpi_as_wide_as_it_was_drawn():
     figure, ax = plt.subplots(figsize=(7, 4))
     ax.set_title('"a" <b> & c')
@@ -208,15 +195,6 @@ def test_a_grid_is_where_it_says_and_coloured_by_sign():
     assert half[2] > b2, "half of the limit is paler"
     assert frame.get_xy() == (5, 2) and not frame.get_fill()
     assert {"−2", "0", "2", "1", "−∞", "x"} == {text.get_text() for text in ax.texts}
-
-
-def test_curves_differ_in_more_than_colour():
-    _, ax = plt.subplots()
-    seeds = np.array([[3, 2, 1], [5, 4, 3], [4, 3, 2]])
-    figures.curves(ax, {f"run {k}": seeds for k in range(len(figures.LOOKS))}, x=[1, 2, 4])
-    bold = [line for line in ax.lines if not line.get_label().startswith("_")]
-    assert len(ax.lines) == 4 * len(bold) and all(np.array_equal(line.get_ydata(), [4, 3, 2]) for line in bold)
-    assert len({str(line._unscaled_dash_pattern) for line in bold}) == len(bold)
 
 
 BEFORE = """

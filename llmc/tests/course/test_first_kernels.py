@@ -5,12 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.course import recording
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.figures import roofline
-from llmc.course.kernel_checks.check import kernel_check
 from llmc.course.kernel_checks.source import one_index
-from llmc.course.learner.refusal import Refusal
 from llmc.course.lessons.first_kernels.exercises import split
 from llmc.kernels import encoder, gelu, residual
 
@@ -49,22 +46,3 @@ def test_commas_in_an_index_are_found_and_others_are_none():
             one_index(f"// x[1, 2]\n{index};\n")
     for code in (*OTHERS, *MODERN):
         one_index(code)
-
-
-def test_writes_are_counted_and_what_does_not_compile_has_no_report(capsys):
-    def check_copy(code, **limits):
-        with kernel_check("copy") as c:
-            c.launch(code, 5, 8, (c.output(40), c.random(40), 40))
-            c.demand(**limits)
-
-    was = recording(False)
-    check_copy(COPY, rewrites=0)
-    everyone = COPY.replace("if (i < n)", "for (i = 0; i < n; i++)")
-    with pytest.raises(WrongAnswer, match="right, but 1,560 writes go to numbers that another thread has written"):
-        check_copy(everyone, rewrites=0)
-    check_copy(everyone, rewrites=1560)
-    with pytest.raises(WrongAnswer, match="does not run"), kernel_check("copy") as c:
-        c.launch(COPY.replace("x[i];", "x[i]"), 5, 8, (c.output(40), c.random(40), 40))
-    with pytest.raises(Refusal, match="no launch of this check has run yet"):
-        c.report.plot()
-    recording(was)

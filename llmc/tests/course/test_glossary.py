@@ -13,11 +13,6 @@ def test_every_parameter_and_symbol_is_in_it():
     assert {*symbols, *(parameter.name for parameter in preset("tiny").parameter_table())} <= _names().keys()
 
 
-def test_one_name_may_mean_two_things():
-    told = str(glossary("b"))
-    assert "one sequence" in told and "what a layer adds" in told and len(glossary("v").rooms) == 2
-
-
 def test_gradients_are_d_and_a_name():
     told = str(glossary("dwte"))
     assert "gradient of the loss with respect to wte" in told and "(Vp, C)" in told

@@ -2,23 +2,14 @@
 
 from pathlib import Path
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 
 from llmc.course.checks.check import check
-from llmc.course.checks.messages.diagnosis import WrongAnswer
-from llmc.course.lessons.matmul_kernels import drawings, exercises, ladders, tuning
+from llmc.course.lessons.matmul_kernels import ladders, tuning
 from llmc.errors import UserError
 from llmc.kernels.tiling import TILES
 
 NOTEBOOKS = Path(__file__).resolve().parents[3] / "notebooks"
-
-
-def test_the_banks_and_a_text_without_the_helpers():
-    assert exercises.noted("__global__ void f() {}", "f", 32, (), {"multiply": ("1",)}) == []
-    assert [drawings.draw_banks(plt.gca(), [step * lane for lane in range(8)]) for step in (8, 4)] == [2, 1]
-    plt.close()
 
 
 def test_counts_of_the_ladder():
@@ -64,9 +55,3 @@ def test_the_benches_of_the_check_tell_apart_who_looks_at_one_number_of_parts():
     for parts, kept in [*((each, 1) for each in tuning.PARTS), (1, 2), (1, 3), (1, 4)]:
         assert max(loss_of_the_first(bench, parts, kept) for bench in benches) > 0.12, (parts, kept)
     assert all(loss_of_the_first(bench, parts, 10) < 0.09 for bench in benches for parts in tuning.PARTS)
-
-
-@pytest.mark.parametrize("got", [TILES[0], (TILES[0],), (TILES[0], 0), (TILES[0], 2.0), ("a", 1), ([], 1), None])
-def test_what_is_no_choice_is_refused(got):
-    with pytest.raises(WrongAnswer, match="should return two things"):
-        tuning.judge_choice(check("autotune"), got, tuning.Bench(*ladders.THIN, np.random.default_rng(0)))

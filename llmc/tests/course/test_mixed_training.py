@@ -68,15 +68,3 @@ def test_results_drawings_and_the_panel(monkeypatch):
     fits, larger = (sum(buffer.nbytes for buffer in plan.values()) for plan in plans)
     assert fits <= 24e9 < larger and sum(drawings.memory("d12", 2, B).values()) == pytest.approx(fits / 1e9)
     plt.close("all")
-
-
-def test_what_a_gpu_measures(monkeypatch):
-    row = {"ms": 9.0, "mfu": 0.3}
-    monkeypatch.setattr(results, "step_times", lambda *how, **sizes: [row, row | {"ms": 17.0}])
-    monkeypatch.setattr(results, "limits", lambda: {"copy_gb_s": 4000.0})
-    monkeypatch.setattr(results.kernels, "measure", lambda chosen: iter([{"us": float(len(chosen))}]))
-    monkeypatch.setattr(results.cuda, "name_of_gpu", lambda: "a GPU")
-    found = results.measure("d12", B=4, large=2, T=8)
-    assert found["kernels"]["gelu"] == {"float32": 1.0, "bf16": 1.0}  # one version of each, the one that llmc takes
-    assert found["graphs"] == [{"graphs": True, **row}, {"graphs": False, **row, "ms": 17.0}]
-    assert found["recompute"][2]["level"] == 2 and found["steps"][3] == {"precision": "fp16", **row}

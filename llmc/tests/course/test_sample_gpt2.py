@@ -57,13 +57,6 @@ def test_a_beam_that_holds_all_texts_finds_the_best():
         assert greedy[0] == model.table(prompt).argmax()
 
 
-def test_why_it_bores_is_measured():
-    Table = solution_source("beam_search")[1]["Table"]
-    said = beams.why_it_bores(solution_of("beam_search").function(), Table, np.random.default_rng(0))
-    numbers = [float(part.split(" nats")[0].split()[-1]) for part in said.split(";")]
-    assert numbers[0] < 0.8 * min(numbers[1:])
-
-
 def tiny():
     model = GPT2(GPT2Config(maxT=16, V=257, L=2, NH=2, C=8))
     model.init_weights(3)

@@ -1,11 +1,10 @@
 """Lesson 19: its orders and softmax, held against each other; what counts, measures and draws."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from llmc.course.lessons.attention.references import softmax
-from llmc.course.lessons.tensor_cores import drawings, exercises, measured, steps
+from llmc.course.lessons.tensor_cores import exercises, measured, steps
 from llmc.errors import UserError
 
 RNG = np.random.default_rng(19)
@@ -56,10 +55,3 @@ def test_counters_and_times_in_words(tmp_path):
         measured.main(tmp_path / "x.json")
     row = {"what": "product", "version": "v2", "sizes": [1, 2, 3], "us": 10.0, "tflop_s": 200.0, "device": "X"}
     assert "50%" in measured.text([row, row | {"version": measured.LIBRARY, "tflop_s": 400.0}])
-
-
-def test_phases_are_drawn_from_a_log():
-    log = [*zip((1, 1, 2, 3, 1, 2, 3, 2, 3), (0, 1, 0, 0, 2, 1, 1, 2, 2))]  # asked, arrived, used; and the round
-    drawings.draw_phases(plt.gca(), log, stages=2)
-    assert "round 2" in [text.get_text() for text in plt.gca().texts]
-    plt.close()

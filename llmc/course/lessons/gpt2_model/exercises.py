@@ -209,6 +209,7 @@ COUNT = r"""
     without the position table wpe: positions have a table, too | + maxT * C =>
     with the last layernorm in each block: there is one, after all of them | + 2 * C => + L * 2 * C
     with the padding rows of wte: they are no parameters of the model | = V * C => = (V + 127) // 128 * 128 * C
+    with the vectors of one block: L times the matrices and the vectors | L * block => L * (block - 13 * C) + 13 * C
     without the biases of the four linear layers | 13 * C => 4 * C
     without all vectors: the biases, and the layernorms' weights and biases | + 13 * C => ;; + 2 * C =>
     with 9·C for the vectors of a block: two layernorms have 4C, the biases of the four layers 9C | 13 * C => 9 * C

@@ -112,7 +112,7 @@ def _explained(c, offsets, tensors, repair=True) -> list:
     with suppress(MemoryError):  # an edit of a plan can make a list that holds itself, and NumPy unpacks it
         if search and (told := search.right_when_new()):
             return [f"The plan is wrong, and {told}."]
-        if search and (mistake := search.named_mistake()):
+        if search and (mistake := search.mistake()):
             return [f"The list of places equals {mistake.made}."]
         if search and repair and (edit := search.repair()):
             return [f"Your function passes this whole check {edit.words}, in line {edit.line}."]

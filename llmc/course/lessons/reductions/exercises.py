@@ -188,6 +188,7 @@ MERGE = r"""
     averaging the two means: the part with more numbers counts for more | a.mean + gap * share => a.mean + gap / 2
     moving the mean by a's share: towards b it moves by b's share | a.mean + gap * share => a.mean + gap * (1 - share)
     moving the mean by gap / n, as for a single number: b has n_b of them | a.mean + gap * share => a.mean + gap / count
+    without gap² · n_a · n_b / n: the parts' squares are around two means | + gap * gap * a.count * share =>
     with n_b / n cut off to a whole number | share = b.count / count => share = (int)(b.count / count)
     with n_a · mean_a + n_b · mean_b, which must be divided by n
         | a.mean + gap * share => a.count * a.mean + b.count * b.mean
@@ -222,6 +223,8 @@ Exercise(
             | if (count == 0.0f) return a; => if (b.count == 0.0f) return a; if (a.count == 0.0f) return b;
             ;; gap * gap * a.count * share => gap * gap
         without eps | + 1e-5f =>
+        with eps added to the root: it belongs under it
+            | rsqrtf(seen.squares / C + 1e-5f) => 1 / (sqrtf(seen.squares / C) + 1e-5f)
         with 1e-6 in place of 1e-5 | 1e-5f => 1e-6f
         with the squares divided by C - 1 instead of C | seen.squares / C => seen.squares / (C - 1)
         with the sum of the squares in place of their mean | seen.squares / C => seen.squares

@@ -170,6 +170,7 @@ Exercise(
         with column lane % 8 and pair lane / 8 in b: a lane's column is lane / 4 | {B8}
         with row lane % 8 and pair lane / 8 in d: a lane's row is lane / 4 | {D8}
         with row lane % 8 and pair lane / 8 in a and b: it is lane / 4 and lane % 4 | {A8} ;; {B8}
+        with row lane % 8 and pair lane / 8 in a, b and d: it is lane / 4 and lane % 4 | {A8} ;; {B8} ;; {D8}
         with k = lane % 4 in place of lane % 4 * 2 in a and b: each register holds two numbers | {A1} ;; {B1}
         with all four registers of a from its first eight rows
             | pair(above + 8 * K); => pair(above); ;; pair(above + 8 * K + 8) => pair(above + 8)
@@ -189,6 +190,8 @@ Exercise(
             | {B} => b + (k0 + lane % 4 * 2) * N + n0 + lane / 4
             ;; pair(column); => column[0].bits | (unsigned)column[N].bits << 16;
             ;; pair(column + 8) => column[8 * N].bits | (unsigned)column[9 * N].bits << 16
+        with pairs of b that lie in a row of (K, N): b is (N, K), and the two k of a register are neighbours
+            | {B} => b + (k0 + lane % 4 * 2) * N + n0 + lane / 4 ;; pair(column + 8) => pair(column + 8 * N)
         written as if it were (N, M): row m, column n is at m * N + n
             | {D} => result + (n0 + lane % 4 * 2) * M + m0 + lane / 4
             ;; place[1] => place[M] ;; place[8 * N] => place[8] ;; place[8 * N + 1] => place[M + 8]
