@@ -48,8 +48,9 @@ CUDA = (
     "19_tensor_cores",
     "20_mixed_precision_training",
 )
-CUDA += tuple(f"course/test_{topic}" for topic in ("first_kernels", "reductions", "backward_kernels", "matmul_kernels"))
-CUDA += tuple(f"course/test_{topic}" for topic in ("attention_kernels", "gpu_training", "mixed_training", "tensor_cores"))
+OF_COURSE = ("first_kernels", "reductions", "backward_kernels", "matmul_kernels", "attention_kernels")
+OF_COURSE += ("gpu_training", "mixed_training", "tensor_cores")
+CUDA += tuple(f"course/test_{topic}" for topic in OF_COURSE)
 
 
 def pytest_ignore_collect(collection_path):
@@ -79,6 +80,8 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_runtest_setup(item):
     if not isinstance(item, IPyNbCell):
         os.environ.update(OF_TESTS)
+        if "numba" in sys.modules:  # cuts are the engine's matter; elsewhere the other worker may have the core
+            sys.modules["numba"].set_num_threads(2 if "tests/engine" in item.path.as_posix() else 1)
         return
     # The kernel starts in a moment. It must draw inline, as in JupyterLab; and two workers' notebooks that train with
     # two threads each would take half as long again, on two cores, as with one.

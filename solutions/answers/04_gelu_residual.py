@@ -186,7 +186,7 @@ def block_reads_dx_after_adding_to_it(dx, dw1, dw2, dout, x, w1, w2):
     dx += da @ w1
 
 
-@wrong("residual_block_backward", says="Your function passes this whole check with `h` in place of `np.tanh(h)`")
+@wrong("residual_block_backward", says="with tanh taken twice in the slope")
 def block_takes_tanh_twice(dx, dw1, dw2, dout, x, w1, w2):
     h = np.tanh(x @ w1.T)
     da = (dout @ w2) * (1 - np.tanh(h) ** 2)

@@ -214,7 +214,7 @@ def lean_in_one_array(dout, out, stats, q, k, v):
     return g
 
 
-@wrong("attention_backward_lean", says="it is wrong only at indices 192 to 199, the last")
+@wrong("attention_backward_lean", says="with `range(0, T // block + 1)` in place of `range(T // block)`")
 def lean_leaves_out_a_shorter_block(dout, out, stats, q, k, v):
     T, hs = q.shape
     block, scale = min(32, T), q.dtype.type(hs**-0.5)

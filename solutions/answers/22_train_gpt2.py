@@ -46,7 +46,7 @@ def find_on_a_run_of_its_own(run, lowest, highest, steps):
     return rates, smoothed, rates[smoothed.argmin()] / 10
 
 
-@wrong("find_rate", says="and should have ended after")
+@wrong("find_rate", says="in place of `len(losses) > 10 and smoothed")
 def find_waits_ten_steps(run, lowest, highest, steps):
     over = lambda smoothed, losses: len(losses) > 10 and smoothed[-1] > min(smoothed) + 1  # noqa: E731
     rates, smoothed, _ = _find(run, np.geomspace(lowest, highest, steps), over=over)

@@ -80,7 +80,7 @@ def orders(case):
 
 def repairs(case):
     edit = case.search and case.search.repair()
-    passes = edit and f"Your {case.check.what} passes this whole check {edit.words}, in line {edit.line}"
+    passes = edit and f"Your {case.check.what} passes this whole check {edit.there}"
     return Diagnosis(Kind.REPAIR, f"{with_verb(case.name, 'is')} wrong. {passes}") if edit else None
 
 
@@ -168,14 +168,11 @@ def _along_axes(wrong) -> list[str]:
 
 
 def _indices(flags) -> str:
-    """ "index 3", "indices 0, 2, 4", "indices 5 to 32, the last", "the even indices"."""
+    """ "index 3", "indices 0, 2, 4", "indices 5 to 32, the last"."""
     at, length = np.flatnonzero(flags), len(flags)
     last = ", the last" if at[-1] == length - 1 else ""
     if len(at) == 1:
         return f"index {at[0]}{', the first' if at[0] == 0 else last}"
     if (np.diff(at) == 1).all():
         return f"indices {at[0]} to {at[-1]}{last}"
-    for start, word in ((0, "even"), (1, "odd")):
-        if np.array_equal(at, np.arange(start, length, 2)):
-            return f"the {word} indices"
     return f"indices {', '.join(map(str, at[:FEW]))}" + (f", … ({len(at)} of {length})" if len(at) > FEW else "")

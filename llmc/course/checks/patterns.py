@@ -1,8 +1,7 @@
 """Mistakes that the numbers themselves reveal, whatever the layer.
 
-Each pattern is a small function of a `Difference` that returns one sentence, or None when the mistake is not this one.
-The order matters, because the first match is reported. BUFFERS and EXACT rest on every entry; ORDERS rest on where the
-right numbers are. To add a pattern, write a function and list it in one of these tables.
+A pattern is a function of a `Difference` that returns a sentence, or None; of those in a table, the first match is
+reported. BUFFERS and EXACT rest on every entry; ORDERS rest on where the right numbers are.
 """
 
 from itertools import combinations, product
@@ -21,7 +20,6 @@ FAR = 30  # times as far from its place as from the number that it should be
 ALONG = (
     ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
     ("has the right numbers of the last index at every index of", lambda a, axis: a.take([-1], axis)),
-    ("has the mean of the right numbers in place of each, along", lambda a, axis: a.mean(axis, keepdims=True)),
     ("holds running sums of the right numbers, along", lambda a, axis: a.cumsum(axis)),
 )
 
@@ -56,11 +54,6 @@ def never_cleared(it: Difference):
 
 
 LOOSE = 1e-4  # of a number that others were added to
-
-
-def cleared(it: Difference):
-    if it.adds and not it.held.any() and np.any(it.before):
-        return f"{with_verb(it.name, 'was')} set to zero: what the buffer held is lost"
 
 
 def overwritten(it: Difference):
@@ -123,7 +116,7 @@ def shifted(it: Difference):
 
 
 def along_an_axis(it: Difference):
-    """Running sums, one index or the mean in place of the numbers themselves."""
+    """Running sums, or one index, in place of the numbers themselves."""
     if it.got.size < FEW:
         return None
     for axis, (words, change) in product(range(it.expected.ndim), ALONG):
@@ -190,7 +183,7 @@ def _how_many(left, written) -> str:
     return f"{left.sum()} of {left.size} entries, {where}"
 
 
-BUFFERS = (never_cleared, never_written, partly_written, cleared, overwritten, accumulated, all_zero)
+BUFFERS = (never_cleared, never_written, partly_written, overwritten, accumulated, all_zero)
 EXACT = (sign_flipped, constant_factor, transposed, shifted, along_an_axis)
 ORDERS = (other_order, leaking)
 

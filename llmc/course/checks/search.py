@@ -9,7 +9,7 @@ in seconds: the same answer gets the same words on every machine.
 import ast
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from llmc.course.checks.calls import Call, alike, same_error
@@ -52,7 +52,7 @@ class Search:
         return self._first(self.edited_ours())[0]
 
     def repair(self) -> Edit | None:
-        """The edit of the learner's code with which the whole check passes; None where two different lines do."""
+        """The edit of the learner's code with which the whole check passes, or two; None where more lines do."""
         found, whole = [], 0
         with learners_names(), quietly():
             for edit, code in self.edited_theirs():
@@ -61,11 +61,12 @@ class Search:
                 whole += 1
                 if passes(self.check, self.answer_with(edit)):
                     found.append(edit)
-                if len({each.line for each in found if not each.said}) > 1:
+                if len({each.line for each in found if not each.said}) > 2:
                     return None
                 if whole == self.whole:
                     break
-        return found[0] if found else None
+        others = (each for each in found[1:] if not each.said and each.line != found[0].line)
+        return replace(found[0], other=next(others, None)) if found else None
 
     def _first(self, candidates, lost=False):
         best = None, 0

@@ -23,7 +23,7 @@ def diagnosis_of(report, exercise, repair=None) -> Diagnosis:
     sentence = f"{_head(first)}{called}. {happened[:1].upper()}{happened[1:]}"
     who, to_do = kind.doer(first.found), kind.advice if isinstance(kind.advice, str) else kind.advice(first.found)
     if repair:
-        to_do = f"Your kernel passes this whole check {repair.words}, in line {repair.line}."
+        to_do = f"Your kernel passes this whole check {repair.there}."
     more = [stopped(line) for line in (who, to_do) if line]
     names = [name for name in dict.fromkeys(map(_head, others)) if name != _head(first)]
     if names:

@@ -5,6 +5,7 @@ does not understand. Positions of tokens are those in their piece.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from llmc.cuda.emulator.compiling.text import is_scope, statements
@@ -32,7 +33,8 @@ class Piece(NamedTuple):
     test: bool = False  # what a loop asks in each turn
 
 
-def pieces(code) -> list[Piece]:
+@lru_cache(maxsize=64)
+def pieces(code) -> tuple[Piece, ...]:
     """Those in bodies of functions, in order."""
     text, found, start = statements(code), [], 0
     position = 0
@@ -41,7 +43,7 @@ def pieces(code) -> list[Piece]:
         if text[at] == "{" and FUNCTION.search(head) and not is_scope(head):
             position = _block(text, at, found) + 1
         start = position
-    return found
+    return tuple(found)
 
 
 def split(text, start, end, mark=",") -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ class Edit:
     """rank: 0 for the likeliest. line: where, in the source's own file. old, new: source; "" new: left out.
 
     changes: for `edited`, or for `Schemata`. constant: a number that it brings in. drops: what it leaves out is an
-    operand of this kind. said: words in place of all others.
+    operand of this kind. said: words in place of all others. other: an edit of another line that does as much.
     """
 
     rank: float
@@ -21,6 +21,7 @@ class Edit:
     constant: float | None = None
     drops: type | None = None
     said: str = ""
+    other: "Edit | None" = None
 
     @property
     def words(self) -> str:
@@ -28,6 +29,11 @@ class Edit:
         if self.said:
             return self.said
         return f"with `{self.new}` in place of `{self.old}`" if self.new else f"without `{self.old}`"
+
+    @property
+    def there(self) -> str:
+        """ "without `eps`, in line 3, or without `b`, in line 5"."""
+        return f"{self.words}, in line {self.line}" + (f", or {self.other.there}" if self.other else "")
 
 
 def short(text, most=SHOWN) -> str:

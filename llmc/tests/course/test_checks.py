@@ -91,7 +91,6 @@ OLD = RNG.normal(size=(3, 4))  # what is in a buffer before the call
         (OLD, {"added_to": OLD}, "never written"),
         (OLD + 2 * A, {"added_to": OLD}, "what was added to dx is 2 times"),
         (OLD + A**2, {"added_to": OLD, "known": {"the square": A**2}}, "what was added to dx equals the square."),
-        (0 * OLD, {"added_to": OLD}, "set to zero"),
         (OLD + A, {"before": OLD}, "accumulated where it should be overwritten"),
         (np.vstack([A[:2], OLD[2:]]), {"before": OLD}, "part of dx is as it was before the call: 4 of 12"),
     ],

@@ -257,6 +257,8 @@ Exercise(
         = the sum of dout's rows tokens[order[k]]: dout has a row for each position, order[k]
             | dout[(size_t)order[k] * C => dout[(size_t)tokens[order[k]] * C
         = the first row of each bucket alone | k < end => k < first + 1
+        with a total that is not 0 again in a thread's next column
+            | float total = 0.0f; => ;; for (int c => float total = 0.0f;\n    for (int c
         = the sum of all places up to the bucket's end: bucket u begins at starts[u] | k = first => k = 0
         = how often each token comes | total += dout[(size_t)order[k] * C + c] => total += 1
         in the rows u in place of the tokens' rows: bucket u belongs to tokens[order[starts[u]]]

@@ -170,6 +170,8 @@ ROOF = r"""
 """
 FUSED = r"""
     = rstd: among the arguments, mean comes first | = centre, r => = r, centre
+    less the row's mean: it must hold x1 + x2 at the end
+        | mean[n], rstd[n] = centre, r => mean[n], rstd[n] = centre, r\n        residual[n] -= centre
     with eps added to the standard deviation, not to the variance
         | r = … => r = ONE / (math.sqrt(squares * share) + EPS)
     as the standard deviation, not 1 divided by it | ONE / math => math

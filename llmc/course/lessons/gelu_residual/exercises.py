@@ -212,6 +212,8 @@ Exercise(
             ;; dx += dh @ w1 => dx += (dh @ w1).sum(axis=0)
         with dx in place of dout on the way into the branch: dx holds more than dout | dout @ w2 => (dx + dout) @ w2
         with 1 - h² in place of 1 - tanh²(h) | (1 - a * a) => (1 - (x @ w1.T) ** 2)
+        with rows of dout by (B, T), and of tanh(h) by (T, B) | @ a.reshape(-1, H) => @ a.swapaxes(0, 1).reshape(-1, H)
+        with tanh taken twice in the slope: 1 - a² already has tanh's result | (1 - a * a) => (1 - np.tanh(a) ** 2)
         with h in place of tanh(h) | a.reshape(-1, H) => (x @ w1.T).reshape(-1, H)
         with the first sequence alone: all of them use the weights
             | dh.reshape(-1, H).T @ x.reshape(-1, C) => dh[0].T @ x[0]

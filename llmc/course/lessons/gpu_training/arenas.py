@@ -115,7 +115,7 @@ def _explained(c, offsets, tensors, repair=True) -> list:
         if search and (mistake := search.mistake()):
             return [f"The list of places equals {mistake.made}."]
         if search and repair and (edit := search.repair()):
-            return [f"Your function passes this whole check {edit.words}, in line {edit.line}."]
+            return [f"Your function passes this whole check {edit.there}."]
     return []
 
 

@@ -245,6 +245,10 @@ Exercise(
     look=SECTIONS | {"": "7 · Into the package", "race": "3.7 · v6: 128-bit loads", "rewrites": "7 · Into the package"},
     mistakes=r"""
         with the mean not subtracted from .x in the squares | (u.x - m) * (u.x - m) => u.x * u.x
+        with eps added to the root: it belongs under it
+            | rsqrtf(squares / C + 1e-5f) => 1 / (sqrtf(squares / C) + 1e-5f)
+        with the places behind the row's end as zeros in the squares, (0 - mean)² each
+            | rsqrtf(squares / C => rsqrtf((squares + (1024 - C) * m * m) / C
         with b[row] in place of b[c] | t = ((const float4*)b)[i] => t = make_float4(b[row], b[row], b[row], b[row])
         = rstd, and rstd equals the mean: they are exchanged
             | mean[row] = m => mean[row] = r ;; rstd[row] = r => rstd[row] = m

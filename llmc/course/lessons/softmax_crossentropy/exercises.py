@@ -248,6 +248,9 @@ FUSED = r"""
     [4.4 · Everything cancels] = -dloss / p at the target: that is the gradient of p, not of the logits
         | p *= … => p[...] = -total / p * (np.arange(V) == at) * dloss ;; np.put_along_axis(… => pass
     with 1 in y at all targets of the batch | np.put_along_axis(… => p[..., np.unique(targets)] -= dloss
+    with the 1 of the sequences before it in y, too: clear what is used again
+        | np.put_along_axis(… => y = np.zeros(p.shape[1:])\n    for k, row in enumerate(targets):
+        \n        y[np.arange(len(row)), row] = 1\n        p[k] -= dloss * y
 """
 FAST = r"""
     [5.2 · A padded vocabulary] with a maximum that the padding is part of | z -= z.max() => z -= rows[n].max()

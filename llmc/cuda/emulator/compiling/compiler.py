@@ -83,8 +83,9 @@ def _compile(code, names, options, checked, quick):
     return library
 
 
-def faulty_lines(code: str, names, options=()) -> list[int]:
-    """The lines of a text in which the compiler finds errors; [] if it compiles. Nothing is made."""
+@lru_cache(maxsize=256)
+def faulty_lines(code: str, names, options=()) -> tuple[int, ...]:
+    """The lines of a text in which the compiler finds errors; () if it compiles. Nothing is made. names: a tuple."""
     tool = toolchain.find()
     wanted, defines = _options(options)
     flags, all_errors = _flags(tool.clang, True, True), "-ferror-limit=0" if tool.clang else "-fmax-errors=0"
@@ -96,7 +97,8 @@ def faulty_lines(code: str, names, options=()) -> list[int]:
         done = subprocess.run(
             [*command, "-fsyntax-only", str(source)], cwd=folder, env=environment, capture_output=True, text=True
         )
-    return sorted({int(line) for line in re.findall(rf"^{KERNEL_FILE}:(\d+):\d+: error", done.stderr, re.MULTILINE)})
+    found = re.findall(rf"^{KERNEL_FILE}:(\d+):\d+: error", done.stderr, re.MULTILINE)
+    return tuple(sorted({int(line) for line in found}))
 
 
 def compile_runtime(agreement: str) -> Path:
