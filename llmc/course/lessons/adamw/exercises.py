@@ -220,6 +220,7 @@ NORM, FACTOR = "norm = … => norm = float(", "max_norm / (norm + 1e-6) =>"
 LENGTH = "np.linalg.norm"
 CLIPPING = rf"""
     = the sum of the arrays' norms: add up the squares, then take one root | {NORM}sum(map({LENGTH}, grads)))
+    with 1e-6 added under the root: it is added to the norm itself | (norm + 1e-6) => (norm**2 + 1e-6) ** 0.5
     = the norm AFTER clipping; return the norm before it
         | return norm => return float(np.sqrt(sum(np.sum(g * g) for g in grads)))
     = the root of the sum of the arrays' norms: add up their squares | {NORM}sum(map({LENGTH}, grads)) ** 0.5)

@@ -279,6 +279,9 @@ DECODE = r"""
         ;; .decode… => \n    return raw.decode("latin-1" if "\ufffd" in raw.decode(errors="replace") else "utf-8")
     = the bytes as Python prints them: decode them | return str(b"".join(tokens[i] for i in ids))
     = the characters whose numbers the ids are: look up the tokens | return "".join(map(chr, ids))
+    with each token decoded alone, though a character may need several: join their bytes first
+        | return b… => return "".join(tokens[i].decode("utf-8", errors="replace") for i in ids)
+    with ids below 256 taken for bytes: look them up, too | tokens[i] => bytes([i]) if i < 256 else tokens[i]
     without U+FEFF at the beginning: it belongs to the text | "utf-8" => "utf-8-sig"
 """
 

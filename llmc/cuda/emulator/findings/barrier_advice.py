@@ -55,6 +55,7 @@ def _placed(found, barrier) -> tuple[Place | None, str]:
         return _same_line(code, here, barrier, calls)
     first, second = sorted((here, there))
     if barrier_between(code, first, second, barrier):
+        barrier = BLOCK if barrier_between(code, first, second, BLOCK) else barrier  # a second one of its kind
         return _another_round(code, first, second, barrier, calls)
     if said := _in_turns(code, first, second, barrier):
         return said
