@@ -86,7 +86,8 @@ Exercise(
             | total = … => total = 0 ;; share = … => total += x.size; share = x.size / total
         with zero_grad in the loop: of all but the last micro-batch, the gradients are gone
             | model.zero_grad() => ;; share = x.size => model.zero_grad()\n        share = x.size
-        = the loss after the update | return loss => return sum(x.size * model.forward(x, y) for x, y in batches) / total
+        = the loss after the update
+            | return loss => return sum(x.size * model.forward(x, y) for x, y in batches) / total
         = the loss of the last micro-batch alone | loss += share * => loss =
         = the mean of the micro-batches' losses: they are not all of the same size | += share => += 1 / len(batches)
     """,
