@@ -146,6 +146,8 @@ class check:
 
     def cases(self):
         """What the exercise tries, one after the other: arguments for `c.compare`, or what its cell unpacks."""
+        if self.exercise.cases is None:  # the set-up cell imports the lesson's
+            raise NameError(name="exercises")
         return self.exercise.cases(self)
 
     def random(self, *shape, dtype=np.float64):

@@ -16,6 +16,7 @@ FEW = 4  # entries; fewer of them may be alike by chance
 SMALL = (2, 3, 4)  # factors that a formula may have
 MOST = 6  # indices that a sentence lists
 MANY = 1_000_000  # entries; larger arrays are not searched for an order
+LOOSE = 1e-4  # of a number that others were added to
 FAR = 30  # times as far from its place as from the number that it should be
 ALONG = (
     ("has the right numbers of index 0 at every index of", lambda a, axis: a.take([0], axis)),
@@ -51,9 +52,6 @@ def never_cleared(it: Difference):
         added = f"{with_verb(it.name, 'was')} added to an array of np.empty"
         return f"{added}, which holds any numbers: np.zeros makes one of zeros"
     return None
-
-
-LOOSE = 1e-4  # of a number that others were added to
 
 
 def overwritten(it: Difference):

@@ -159,7 +159,8 @@ def test_every_set_up_cell_brings_the_tools(built):
         assert {"glossary", "hint", "progress"} <= names.keys(), f"{path}: import them in the first code cell"
 
 
-def test_after_a_restart_every_check_says_what_to_run_first(built):
+def test_after_a_restart_every_check_says_what_to_run_first(built, monkeypatch):
+    monkeypatch.setattr("llmc.course.checks.exercise.EXERCISES", {})
     for made in [cell for cells in built.values() for cell in cells]:
         if made.metadata.get("llmc", {}).get("role") == "check":
             with pytest.raises(WrongAnswer, match="run the set-up cell at the top first"):
