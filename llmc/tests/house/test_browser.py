@@ -227,7 +227,7 @@ def test_stub_is_not_done_yet(notebook, set_up):
 
 def test_wrong_answer_is_explained(notebook):
     check = check_answer(notebook, "rstd = rstd**2")
-    shown = notebook.says(check, "in place of np.sqrt(variance + eps)")
+    shown = notebook.says(check, "in place of `np.sqrt(variance + eps)`")
     assert "Traceback" not in shown.inner_text() and "Where to look" in shown.inner_text()
     notebook.picture(check, "2_wrong")
 
