@@ -79,7 +79,8 @@ def lab(folder):
     names |= {"IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings", "JUPYTERLAB_WORKSPACES_DIR": "spaces"}
     own = {name: str(home / where) for name, where in names.items()}
     own |= {"LLMC_PROGRESS": str(home / "progress.json"), "PYTHONPATH": str(ROOT)}
-    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"} | own
+    ours = ("MPLBACKEND", "PYTEST_CURRENT_TEST", "PYTEST_VERSION")  # with which a message is plain text
+    environment = {name: value for name, value in os.environ.items() if name not in ours} | own
     options = [
         "--no-browser",
         "--allow-root",
