@@ -115,9 +115,7 @@ def shifted(it: Difference):
 
 def along_an_axis(it: Difference):
     """Running sums, or one index, in place of the numbers themselves."""
-    if it.got.size < FEW:
-        return None
-    for axis, (words, change) in product(range(it.expected.ndim), ALONG):
+    for axis, (words, change) in product(range(it.expected.ndim if it.got.size >= FEW else 0), ALONG):
         made = change(it.expected, axis) if it.expected.shape[axis] > 1 else None
         if made is not None and same(it.got, np.zeros_like(it.expected) + made):
             return f"{it.what} {words} axis {axis}"
