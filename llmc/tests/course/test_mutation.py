@@ -98,9 +98,10 @@ def test_a_repair_names_the_line_of_the_cell_and_needs_all_draws(scale):
     assert "Your function passes this whole check with `range(0, len(x))`" in told and "in line 3" in told
 
 
-def test_two_lines_that_would_do_are_not_said(scale):
+def test_of_two_lines_that_would_do_none_is_said_alone(scale):
     told = refused(answer(f"a = 2 * ({CENTRED})", "b = 2 * a", "return b * w / 2 + eps"))
-    assert "passes this whole check" not in told and "has the values" not in told
+    assert "has the values" not in told
+    assert "passes this whole check" not in told or ", or with" in told
 
 
 def test_what_is_kept_between_calls_is_found(scale):
