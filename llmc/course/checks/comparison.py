@@ -202,7 +202,7 @@ def wrong_kind(name, got, expected) -> str:
         if expected.ndim == 0 and {got.dtype.kind, expected.dtype.kind} <= {*"fiu"}:
             return ""  # a number is a number
         wide = got.dtype == np.float64 and expected.dtype.kind == "f"
-        made = ": an array made without dtype=, or a number of NumPy's, np.sqrt(2), makes it float64" if wide else ""
+        made = ": an array made without dtype=, or a NumPy number such as np.sqrt(2), makes it float64" if wide else ""
         return f"{name} has dtype {got.dtype}, expected {expected.dtype}{made}"
     return ""
 

@@ -18,7 +18,7 @@ from llmc.course.mutation import named
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = lessons(ROOT) if (ROOT / "solutions").is_dir() else []
-FEW = 2  # generated edits of each exercise
+FEW = 4  # generated edits of each exercise
 MOST_LINES = 10  # of a check cell
 
 pytestmark = pytest.mark.skipif(not NAMES, reason="needs a checkout: the answers lie beside the solutions")

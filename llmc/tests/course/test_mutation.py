@@ -98,10 +98,10 @@ def test_a_repair_names_the_line_of_the_cell_and_needs_all_draws(scale):
     assert "Your function passes this whole check with `range(0, len(x))`" in told and "in line 3" in told
 
 
-def test_of_two_lines_that_would_do_none_is_said_alone(scale):
+def test_two_lines_that_would_do_are_both_said(scale, monkeypatch):
+    monkeypatch.setattr("llmc.course.checks.check._seed", 2)  # on some draws the factor is said first
     told = refused(answer(f"a = 2 * ({CENTRED})", "b = 2 * a", "return b * w / 2 + eps"))
-    assert "has the values" not in told
-    assert "passes this whole check" not in told or ", or with" in told
+    assert "in line 2, or with `a` in place of `2 * a`, in line 3." in told and "has the values" not in told
 
 
 def test_what_is_kept_between_calls_is_found(scale):

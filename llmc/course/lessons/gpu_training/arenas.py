@@ -9,6 +9,7 @@ from llmc import blocks
 from llmc.config import GPT2Config
 from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer, describe
+from llmc.course.mutation.named import Mistake
 from llmc.course.mutation.program import solution_of
 
 UNIT = 16  # bytes: what every place is a multiple of
@@ -112,7 +113,7 @@ def _explained(c, offsets, tensors, repair=True) -> list:
     with suppress(MemoryError):  # an edit of a plan can make a list that holds itself, and NumPy unpacks it
         if search and (told := search.right_when_new()):
             return [f"The plan is wrong, and {told}."]
-        if search and (mistake := search.mistake()):
+        if search and isinstance(mistake := search.mistake(), Mistake):
             return [f"The list of places equals {mistake.made}."]
         if search and repair and (edit := search.repair()):
             return [f"Your function passes this whole check {edit.there}."]

@@ -83,7 +83,7 @@ def _compile(code, names, options, checked, quick):
     return library
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def faulty_lines(code: str, names, options=()) -> tuple[int, ...]:
     """The lines of a text in which the compiler finds errors; () if it compiles. Nothing is made. names: a tuple."""
     tool = toolchain.find()
