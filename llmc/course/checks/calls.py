@@ -27,6 +27,7 @@ class Call:
     outputs: dict = field(default_factory=dict)
     held: dict = field(default_factory=dict)
     locked: tuple = ()  # which arguments could not be written to
+    lockable: bool = True  # could the function take arrays that cannot?
     text: str = ""  # the call, as a learner would recognise it
     described: str | None = None  # what it returned; None if it has not returned
 
@@ -48,6 +49,9 @@ class Call:
     def run(self, function) -> dict:
         """The outputs of the same call of another function, which gets its own copies."""
         arguments, options = copy.deepcopy((self.arguments, self.options))
+        for array, lock in zip(arguments, self.locked):
+            if lock and self.lockable and isinstance(array, np.ndarray):
+                array.flags.writeable = False  # as in the check, or Numba would compile once more
         result = function(*arguments, **options)
         if holds_itself(result):
             raise ValueError("a list that holds itself has no shape")

@@ -8,7 +8,7 @@ show it as it was. Pillow does it, which matplotlib itself requires and writes i
 from base64 import b64decode, b64encode
 
 PICTURE = "image/png"
-ABOUT = ("alt", "width", "small_text")  # metadata of a picture: showing.py
+ABOUT = ("alt", "width", "height", "small_text")  # metadata of a picture: showing.py
 FAR = 20  # of 255: if any pixel would move further in red, green or blue, all colours are kept
 
 

@@ -43,32 +43,31 @@ def show_as_images():
 def as_output(figure):
     """({mime type: data}, {mime type: metadata}) of a figure, as IPython's display takes them.
 
-    The metadata of the PNG: alt (str), width (pixels of the page), and, only where there are any, small_text: the texts
-    in letters under 9 points, which the test of stored notebooks refuses.
+    The metadata of the PNG: alt (str), width and height (pixels of the page, so that nothing moves when a picture comes
+    late), and, only where there are any, small_text: the texts in letters under 9 points, which a test refuses.
     """
     from base64 import b64encode
     from html import escape
 
-    png, width = to_png(figure)
-    about = {"alt": words(figure), "width": width}
+    png, width, height = to_png(figure)
+    about = {"alt": words(figure), "width": width, "height": height}
     small = small_text(figure)
     if small:
         about["small_text"] = small
     data = b64encode(png).decode("ascii")
-    html = f'<img alt="{escape(about["alt"])}" width="{width}" src="data:image/png;base64,{data}">'
+    html = f'<img alt="{escape(about["alt"])}" width="{width}" height="{height}" src="data:image/png;base64,{data}">'
     return {"image/png": data, "text/html": html}, {"image/png": about}
 
 
 def to_png(figure):
-    """(PNG as bytes, its width on a page in pixels), cropped to the drawing, with a small margin."""
+    """(PNG as bytes, its width and height on a page in pixels), cropped to the drawing, with a small margin."""
     from io import BytesIO
     from struct import unpack
 
     file = BytesIO()
     figure.savefig(file, format="png", dpi=DPI, bbox_inches="tight", facecolor="white")
     png = file.getvalue()
-    (pixels,) = unpack(">I", png[16:20])  # of the header IHDR
-    return png, round(pixels * PIXELS_PER_INCH / DPI)
+    return png, *(round(pixels * PIXELS_PER_INCH / DPI) for pixels in unpack(">II", png[16:24]))  # of the header IHDR
 
 
 def small_text(figure):

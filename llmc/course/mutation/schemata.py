@@ -77,7 +77,7 @@ class Schemata:
         return {k for k in self.alive if any(piece in there for piece, _ in self._edits[k].changes)}
 
     def launch(self, k, grid, block, arguments, outputs=(), shared_mem=0):
-        """The report of a launch with the k-th edit; arrays are written."""
+        """The report of a launch with the k-th edit, until something is wrong; arrays are written."""
         if not self._turns:
             self._examined(NONE, grid, block, copy.deepcopy(tuple(arguments)), shared_mem, outputs)
             self._turns = max(FEWEST, TURNS * (ALL - self._left.value))
@@ -87,7 +87,7 @@ class Schemata:
         there = [] if k == NONE else [piece for piece, _ in self._edits[k].changes]
         self._switch.value, self._left.value = k, self._turns or ALL
         self._here[:] = [piece in there for piece in self._pieces]
-        return self._kernel.examine(grid, block, arguments, shared_mem, outputs)
+        return self._kernel.examine(grid, block, arguments, shared_mem, outputs, first=k != NONE)
 
 
 def with_edit(code, edit) -> str:

@@ -94,8 +94,11 @@ class RawKernel:
             handle = native.run_plain(prepared)
         return None if handle is None else self._finish(handle, grid, block, args, shared_mem)
 
-    def examine(self, grid, block, args, shared_mem=0, outputs=(), measure=False) -> Report:
-        """The report of a checked launch; `llmc.cuda.inspect` describes the arguments. Prints nothing."""
+    def examine(self, grid, block, args, shared_mem=0, outputs=(), measure=False, first=False) -> Report:
+        """The report of a checked launch; `llmc.cuda.inspect` describes the arguments. Prints nothing.
+
+        first: end it at its first problem.
+        """
         library = self._build.library(True)
         grid, block = self._shape(grid, block, shared_mem, library)
         arguments = self._arguments(library, args)
@@ -105,7 +108,7 @@ class RawKernel:
         if lends:
             self._build.copy_variables(checked=True)
         place = (library, self._index, self.code, self.name, grid, block)
-        raw = launch.launch(*place, arguments, int(shared_mem), measure=measure, unwritten=missing)
+        raw = launch.launch(*place, arguments, int(shared_mem), measure=measure, unwritten=missing, first=first)
         if lends:
             self._build.copy_variables(checked=False)
         unwritten.settle(raw, missing, outputs)

@@ -147,6 +147,7 @@ def test_a_figure_is_shown_at_144_dpi_as_wide_as_it_was_drawn():
     picture = Image.open(BytesIO(b64decode(data["image/png"])))
     assert round(picture.info["dpi"][0]) == DPI == 144
     assert about["image/png"]["width"] == round(picture.width * 96 / 144)
+    assert about["image/png"]["height"] == round(picture.height * 96 / 144)
     assert 'alt="Drawing: &quot;&quot;a&quot; &lt;b&gt; &amp; c&quot;."' in data["text/html"]
     assert data["image/png"] in data["text/html"]
 
@@ -180,7 +181,7 @@ plt.show()"""
     (output,) = json.loads(path.read_text())["cells"][0]["outputs"]
     about = output["metadata"]["image/png"]
     assert about["alt"] == 'Line plot: "It falls". Lines: loss, from 3 to 1.'
-    assert set(about) == {"alt", "width"} and "text/html" not in output["data"]
+    assert set(about) == {"alt", "width", "height"} and "text/html" not in output["data"]
     assert Image.open(BytesIO(b64decode("".join(output["data"]["image/png"])))).mode == "P"
 
 

@@ -23,6 +23,7 @@ from llmc.backends.cpu import compiled, kept, matmul
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.model import GPT2
+from llmc.tests.engine.first_run import first_and_later
 
 cpu = get_backend("cpu")
 SMALL = GPT2Config(maxT=80, V=300, L=2, NH=2, C=32)
@@ -166,11 +167,8 @@ def test_two_runs_give_the_same_bits(library):
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
     """Kernels round differently in the process that compiles them (see kept.py), so no run compiles its own."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", RUN]
-    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
-    assert list(tmp_path.rglob("*.nbc")) and runs[0].stdout == runs[1].stdout
-    assert runs[0].stdout.endswith("compiled here:\n") and runs[0].stderr == ""
+    first, later = first_and_later(tmp_path, RUN)
+    assert first == later and first.endswith("compiled here:\n")
 
 
 def test_a_library_that_does_not_exist_is_refused_in_one_sentence():

@@ -19,6 +19,7 @@ from llmc.config import GPT2Config
 from llmc.kv_cache import KeyValueCache
 from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
+from llmc.tests.engine.first_run import first_and_later
 
 cpu = get_backend("cpu", find_precision("bf16"))
 from llmc.backends.cpu import attention_bfloat16, matmul_bfloat16, onednn  # noqa: E402, they need a prepared backend
@@ -430,10 +431,5 @@ print("compiled here:", *(kernel.py_func.__name__ for kernel in KERNELS if kerne
 
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
-    """Compiled in other processes, and for this precision alone: float32's kernels are not needed."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-c", RUN]
-    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
-    assert runs[0].stdout == runs[1].stdout
-    assert runs[0].stdout.endswith("compiled here:\n") and runs[0].stderr == ""
-    assert list(tmp_path.rglob("compiled.bf16")) and not list(tmp_path.rglob("compiled.fp32"))
+    first, later = first_and_later(tmp_path, RUN)
+    assert first == later and first.endswith("compiled here:\n")

@@ -35,6 +35,7 @@ def test_figures_can_be_heard_and_read(name):
         assert len(about.get("alt", "")) > 30, f"{cell}: no alt text; run the notebook, or `describe` the figure"
         assert not about["alt"].startswith(("Line plot. ", "Bar chart. ", "Diagram. ")), f"{cell}: a figure has a title"
         assert not about.get("small_text"), f"{cell}: letters under 9 points: {', '.join(about['small_text'])}"
+        assert about["height"], f"{cell}: a picture that comes late would move what a link has led to"
         assert about["width"] <= WIDEST, f"{cell}: {about['width'] / 96:.1f} inches wide; 10 are a page"
         (pixels,) = unpack(">I", png[16:20])
         assert dpi(png) >= 144 and pixels >= 1.5 * about["width"] - 1, f"{cell}: drawn at {dpi(png)} dpi, not 144"

@@ -141,7 +141,7 @@ def memory_panel(model="d12", B=64, gb=24):
 
     def draw(change=None):
         fig = draw_memory(*(control.value for control in controls))
-        picture.value, picture.width = to_png(fig)
+        picture.value, picture.width, picture.height = to_png(fig)
         plt.close(fig)
 
     for control in controls:

@@ -77,12 +77,14 @@ def _pack(arguments, slots):
     return pointers, kept
 
 
-def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, measure=False, unwritten=None):
+def launch(
+    library, index, code, kernel, grid, block, arguments, shared_mem=0, measure=False, unwritten=None, first=False
+):
     """Run a checked launch and return its `Raw`.
 
     library: native.Library · index of the entry · grid, block: triples · arguments: list of arguments.Argument ·
     unwritten: argument index -> (elements,) bool, True for elements that hold nothing yet: reading one is a problem. On
-    return those that the launch has written are False.
+    return those that the launch has written are False. first: end the launch at its first problem.
     """
     unwritten = unwritten or {}
     slots = slots_of(arguments)
@@ -94,7 +96,7 @@ def launch(library, index, code, kernel, grid, block, arguments, shared_mem=0, m
                 _bring_in(slot, unwritten)
             pointers, kept = _pack(arguments, slots)
             address = ctypes.addressof(pointers)
-            prepared = native.options(library, index, grid, block, address, shared_mem, True, measure)
+            prepared = native.options(library, index, grid, block, address, shared_mem, True, measure, first)
             try:
                 handle = native.run_checked(prepared)
             finally:  # also after Ctrl-C: what the kernel has written so far

@@ -111,11 +111,13 @@ def budget(checked: bool) -> float:
         return CHECKED_BUDGET_S if checked else BUDGET_S
 
 
-def options(library: Library, index: int, grid, block, arguments, shared_mem: int, checked=False, measured=False):
+def options(
+    library: Library, index: int, grid, block, arguments, shared_mem: int, checked=False, measured=False, first=False
+):
     """Options of a launch; grid and block are triples, `arguments` the address of an array of pointers to values."""
     one = Options(library.entry(index), arguments, library.anchor)
     one.grid[:], one.block[:] = grid, block
-    one.shared, one.checked, one.measured, one.workers = shared_mem, checked, measured, workers()
+    one.shared, one.checked, one.measured, one.workers, one.first = shared_mem, checked, measured, workers(), first
     return one
 
 

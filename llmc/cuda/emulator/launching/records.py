@@ -32,7 +32,7 @@ class Options(Structure):
         *fields(c_void_p, "entry arguments anchor"),
         *fields(c_uint32 * 3, "grid block"),
         *fields(c_uint64, "shared"),  # bytes of dynamic shared memory
-        *fields(c_int32, "checked measured workers"),
+        *fields(c_int32, "checked measured workers first"),  # first: end at the first problem
     ]
 
 

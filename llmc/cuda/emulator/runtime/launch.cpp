@@ -28,6 +28,7 @@ extern "C" Launch* llmc_begin(const Options* o) {
     l->shared = o->shared;
     l->checked = o->checked;
     l->measured = o->measured;
+    l->first = o->first;
     find_library(*l);
     if (l->checked) {
         if (next_segment > MOST_SEGMENTS / 2) forget_cells(), next_segment = 1;  // the counter is nearly used up

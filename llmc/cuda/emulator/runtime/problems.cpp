@@ -43,6 +43,7 @@ Problem* report(Worker& w, const Problem& p, uint64_t access) {
     }
     if (all.size() >= MOST_PROBLEMS) return nullptr;
     note(*w.launch, p, access);
+    if (w.launch->first && p.kind != BARRIER_DIVERGENCE && p.kind < EARLY_RETURN) w.launch->abort = AFTER_PROBLEM;
     return &all.back();
 }
 

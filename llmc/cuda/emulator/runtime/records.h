@@ -16,7 +16,7 @@ struct Options {  // a launch
     void *entry, *arguments, *anchor;
     uint32_t grid[3], block[3];
     uint64_t shared;  // bytes of dynamic shared memory
-    int32_t checked, measured, workers;
+    int32_t checked, measured, workers, first;  // first: end at the first problem
 };
 
 struct Problem {  // what went wrong at one place in the code, or at a pair of places

@@ -186,7 +186,7 @@ struct Launch {
     void** arguments;
     uint3 grid, block;
     size_t shared;
-    bool checked, measured;
+    bool checked, measured, first;  // first: it ends at its first problem
     std::atomic<uint64_t> next_block{0};
     uint64_t blocks;
     std::atomic<int> abort{NOT_ABORTED};
