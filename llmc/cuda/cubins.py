@@ -9,7 +9,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from llmc.errors import KernelError
+from llmc.cuda.dialect import for_gpu, said_by_nvrtc
 
 _sources = {}  # path of a file -> (code, options)
 
@@ -43,12 +43,12 @@ def source_of(path: str, name: str) -> tuple:
 
 
 def _compile(nvrtc, code, options) -> bytes:
-    program = nvrtc.createProgram(code, "kernel.cu", (), ())
+    program = nvrtc.createProgram(for_gpu(code), "kernel.cu", (), ())
     try:
         nvrtc.compileProgram(program, (*options, *_folders()))
         return nvrtc.getCUBIN(program)
     except nvrtc.NVRTCError as error:
-        raise KernelError(nvrtc.getProgramLog(program)) from error
+        raise said_by_nvrtc(nvrtc.getProgramLog(program)) from error
     finally:
         nvrtc.destroyProgram(program)
 

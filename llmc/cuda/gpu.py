@@ -3,6 +3,7 @@
 import numpy as np
 
 from llmc.cuda import cubins
+from llmc.cuda.dialect import for_gpu, said_by_nvrtc
 from llmc.cuda.emulator.calling.maps import described_by
 from llmc.cuda.emulator.calling.parameters import is_cupy
 from llmc.cuda.emulator.compiling.source import global_names
@@ -11,6 +12,7 @@ from llmc.cuda.emulator.modules import RawModule
 from llmc.cuda.tensor_maps import tensor_map
 from llmc.errors import KernelError
 
+_written = {}  # the text that CuPy has -> the one that it was made from
 _expressions = {}  # (code, name that the compiler gave a kernel of a CuPy module) -> its name expression
 
 
@@ -22,8 +24,25 @@ def raw_kernel(code, name, options, check, of_cupy):
     if cubins.wanted(options):
         theirs = cupy.RawModule(path=cubins.compiled(code, options), **of_cupy).get_function(name)
     else:
-        theirs = cupy.RawKernel(code, name, options, **of_cupy)
+        theirs = _compiled(cupy.RawKernel(_for_gpu(code), name, options, **of_cupy))
     return Checked(theirs, RawKernel(code, name, options, check=True)) if check else theirs
+
+
+def _for_gpu(code) -> str:
+    text = for_gpu(code)
+    _written[text] = code
+    return text
+
+
+def _compiled(theirs):
+    """CuPy's kernel or module, compiled now. Raises KernelError with what the compiler says against the text."""
+    try:
+        theirs.compile()
+    except Exception as error:
+        if type(error).__name__ != "CompileException":  # of cupy.cuda.compiler
+            raise
+        raise said_by_nvrtc(str(error)) from None
+    return theirs
 
 
 class Module:
@@ -35,7 +54,7 @@ class Module:
         options = tuple(options)
         if name_expressions and not any("-std=" in option for option in options):
             options = (*options, "-std=c++17")  # CuPy requires it
-        given = dict(code=code, options=options, name_expressions=name_expressions)
+        given = dict(code=_for_gpu(code), options=options, name_expressions=name_expressions)
         given = dict(path=cubins.compiled(code, options)) if cubins.wanted(options) else given
         self._theirs = cupy.RawModule(**given, **of_cupy)
         self._twin = RawModule(code=code, options=options, name_expressions=name_expressions, check=True)
@@ -47,9 +66,9 @@ class Module:
 
     def get_function(self, name: str):
         """CuPy's kernel of that name or name expression, or the checked one."""
-        theirs = self._theirs.get_function(name)
+        theirs = _compiled(self._theirs).get_function(name)
         if name in self._expressions:
-            _expressions[self.code, theirs.name] = name
+            _expressions[theirs.code, theirs.name] = name
         return Checked(theirs, self._twin.get_function(name), self._lend) if self.check else theirs
 
     def get_global(self, name: str):
@@ -103,9 +122,10 @@ def emulated(kernel):
     if kernel.code is None:
         return RawKernel(*cubins.source_of(kernel.file_path, kernel.name))
     expression = _expressions.get((kernel.code, kernel.name))
+    code = _written.get(kernel.code, kernel.code)
     if expression is None:
-        return RawKernel(kernel.code, kernel.name, kernel.options)
-    module = RawModule(code=kernel.code, options=kernel.options, name_expressions=[expression])
+        return RawKernel(code, kernel.name, kernel.options)
+    module = RawModule(code=code, options=kernel.options, name_expressions=[expression])
     return module.get_function(expression)
 
 

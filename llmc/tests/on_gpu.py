@@ -1,6 +1,6 @@
-"""`make gpu-test`: the tests that need a GPU: the kernels, the "cuda" backend, `llmc verify`, lessons 12 to 17, 20.
+"""`make gpu-test`: what needs a GPU: kernels, the "cuda" backend, `llmc verify`, lessons 12 to 20 and answers to them.
 
-    python -m llmc.tests.on_gpu [PART ...]      parts: tests, verify, lessons; by default all of them
+    python -m llmc.tests.on_gpu [--part PART ...]      parts: tests, verify, answers, lessons; by default all of them
 
 It installs nothing and needs no network: it uses the CuPy and pytest of its own Python, and PyTorch (for GPT-2 124M), a
 C++ compiler (for tests that also use the emulator) and Jupyter if they are there; it says which are missing.
@@ -10,6 +10,7 @@ import argparse
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +24,9 @@ from llmc.terminal import pip
 from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [ROOT / "llmc/tests/kernels", ROOT / "llmc/tests/commands/test_bench_kernels.py"]
-NAMES = (
+TESTS = [*sorted(ROOT.glob("llmc/tests/kernels/test_*.py")), ROOT / "llmc/tests/commands/test_bench_kernels.py"]
+AT_ONCE = 4  # processes: each is mostly at work on the host
+NAMES = (  # of 18, nothing runs on a GPU
     "12_first_kernels",
     "13_reductions",
     "14_backward_kernels",
@@ -41,13 +43,16 @@ EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need
 def main(words=None) -> int:
     """Run the parts; returns 0 when all passed, else 1. Raises UserError when they cannot run."""
     parser = argparse.ArgumentParser(prog="python -m llmc.tests.on_gpu")
-    parser.add_argument("parts", nargs="*", metavar="PART", help="tests, verify or lessons (default: all of them)")
-    wanted = parser.parse_args(words).parts or list(PARTS)
-    if unknown := set(wanted) - set(PARTS):
-        raise UserError(f"there is no part {min(unknown)!r}; choose from {', '.join(PARTS)}.")
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=[*PARTS], help="some of them (default: all)")
+    wanted = parser.parse_args(words).part
     prepare()
-    failed = [name for part in wanted for name in PARTS[part]()]
-    print(f"\ngpu-test: {'all passed' if not failed else 'failed: ' + ', '.join(failed)}")
+    failed, told, begin = [], [], perf_counter()
+    for part in wanted:
+        start, mine = perf_counter(), PARTS[part]()
+        failed += mine
+        told.append(f"{part:<8} {'FAILED' if mine else 'passed'} {perf_counter() - start:>4.0f} s")
+    print("", *told, sep="\n")
+    print(f"gpu-test, {perf_counter() - begin:.0f} s: {'all passed' if not failed else 'failed: ' + ', '.join(failed)}")
     return 1 if failed else 0
 
 
@@ -80,23 +85,27 @@ def compiler() -> bool:
         return False
 
 
-def python(*words) -> bool:
-    """Run this Python in the repository; returns whether it succeeded."""
+def python(*words, quiet=False) -> bool:
+    """Run this Python in the repository; returns whether it succeeded. quiet: of one that did, nothing is shown."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg"}
     environment.pop("LLMC_DEVICE", None)  # there is a GPU, so use it; some tests choose for themselves
-    return subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, env=environment).returncode == 0
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=quiet, text=True)
+    if quiet and done.returncode:
+        print(done.stdout, done.stderr, sep="\n", flush=True)
+    return done.returncode == 0
 
 
 # ------------------------------------------------------------------------------------------------------ the parts
 
 
 def tests() -> list[str]:
-    """Run pytest; returns the names of the failures."""
+    """Run pytest; returns the names of the files with failures."""
     chosen = [] if compiler() else ["-k", f"not ({EMULATOR_ONLY})"]
     # without the options in pyproject.toml, which need nbval
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-q", "--durations=5", *chosen]
-    return [] if python("-m", "pytest", *options, *TESTS) else ["tests"]
+    return _several("pytest", [[*options, file] for file in TESTS])
 
 
 def verify() -> list[str]:
@@ -112,18 +121,30 @@ def verify() -> list[str]:
     return failed
 
 
+def answers() -> list[str]:
+    """Give the checks of lessons 12 to 20 all right answers and one wrong one in five; returns those that failed."""
+    return _several("llmc.course.authoring.answers", [["--one-in", 5, name] for name in NAMES])
+
+
 def lessons() -> list[str]:
-    """Run every cell of lessons 12 to 17 and 20, and of their solutions; returns the names of the failures."""
-    failed = []
-    for name in LESSONS:
-        start = perf_counter()
-        okay = python("-m", "llmc.course.exercises.cells", ROOT / name)
+    """Run every cell of lessons 12 to 20, and of their solutions; returns the names of the failures."""
+    return _several("llmc.course.exercises.cells", [[name] for name in LESSONS])
+
+
+def _several(module, jobs) -> list[str]:
+    """Run a module with these words each, some at once; returns the last words of those that fail."""
+
+    def run(words):
+        start, name = perf_counter(), Path(words[-1]).name
+        okay = python("-m", module, *words, quiet=True)
         print(f"{'ok' if okay else 'FAILED':<8} {name} {perf_counter() - start:.0f} s", flush=True)
-        failed += [] if okay else [name]
-    return failed
+        return [] if okay else [name]
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return [name for failed in pool.map(run, jobs) for name in failed]
 
 
-PARTS = {"tests": tests, "verify": verify, "lessons": lessons}
+PARTS = {"tests": tests, "verify": verify, "answers": answers, "lessons": lessons}
 
 if __name__ == "__main__":
     try:

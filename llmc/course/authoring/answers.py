@@ -10,7 +10,7 @@ Three kinds are given to a check, as if they had been typed into the notebook:
     def gelu_without_a_check(code):                    # for CUDA C: from the solution's source to the answer's
         return replaced(code, "if (i < n)", "")
 
-    python -m llmc.course.authoring.answers [12 …] [--generated] [--messages]
+    python -m llmc.course.authoring.answers [12 …] [--one-in N] [--generated] [--messages]
 
 prints what was not as it should be, and how many were.
 """
@@ -232,6 +232,9 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="llmc.course.authoring.answers", description="Are the checks right?")
     parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
     parser.add_argument("--generated", action="store_true", help="all generated edits of the solutions (minutes each)")
+    parser.add_argument(
+        "--one-in", type=int, default=1, metavar="N", help="of the wrong answers, one in N (default: all)"
+    )
     parser.add_argument("--messages", action="store_true", help="print what every check said")
     parser.add_argument("--seed", type=int, default=1, help="of the numbers that the checks draw")
     options, root = parser.parse_args(argv), checkout()
@@ -243,7 +246,9 @@ def main(argv=None) -> int:
     outcomes = []
     for name in wanted:
         lesson = Lesson(root, name)
-        outcomes += [lesson.give(answer, options.seed) for answer in [*lesson.answers, *lesson.mistakes()]]
+        right, wrong = ([each for each in lesson.answers if (each.says is None) == good] for good in (True, False))
+        some = [*right, *[*wrong, *lesson.mistakes()][:: options.one_in]]
+        outcomes += [lesson.give(answer, options.seed) for answer in some]
     for outcome in outcomes:
         if options.messages or not outcome.as_it_should:
             says = f" (should say: {outcome.answer.says})" if outcome.answer.says and not outcome.as_it_should else ""

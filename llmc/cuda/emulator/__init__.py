@@ -26,7 +26,12 @@ What it does not see, or sees differently:
   on what it has read: those look again, as in `if (x > *largest) atomicMax(largest, x);`. A volatile read is taken to
   be meant.
 - Local variables without a value: only what the compiler sees without running the kernel, as a note.
-- Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf.
+- Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf. A float
+  below 2^-126 stays what it is; CuPy has a GPU flush it to zero (-ftz=true). What does not fit an integer is what a GPU
+  makes of it where a cast is written, else a problem; so is a shift by all the bits or more, which no two processors
+  take alike. 320 operations are tested against an H200's bits.
+- Threads that have returned count as arrived at a barrier, as on a GPU since Volta. A barrier in an `if` that threads
+  go past alive is a mistake, whether or not they end before anybody could notice.
 - Asynchronous copies (cp.async, cuda::pipeline) arrive when they are waited for, never before: reading too early is
   always found, and is called a race. What a GPU would find there is luck.
 - Inline PTX is translated to C++ (`compiling/ptx/`, whose forms.py is the table of what is known): cp.async, ldmatrix,

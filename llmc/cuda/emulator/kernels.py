@@ -14,7 +14,7 @@ from llmc.cuda.emulator.calling import unwritten
 from llmc.cuda.emulator.calling.arguments import convert
 from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
-from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, THREADS, check_launch
+from llmc.cuda.emulator.calling.shapes import DYNAMIC_LIMIT, MOST_SHARED, check_launch
 from llmc.cuda.emulator.compiling.source import global_names, kernels, parameter_names
 from llmc.cuda.emulator.findings.raw import Raw
 from llmc.cuda.emulator.launching import launch, native
@@ -145,7 +145,8 @@ class RawKernel:
         return convert(library.signature(self._index), self._names(), args, self.name)
 
     def _shape(self, grid, block, shared_mem, library):
-        return check_launch(self.name, grid, block, shared_mem, self._static_shared(library), self._max_dynamic)
+        static, most = self._static_shared(library), library.most_threads(self._index)
+        return check_launch(self.name, grid, block, shared_mem, static, self._max_dynamic, most)
 
     def _static_shared(self, library):
         return size_of(of_kernel(library.path, self.name, [each.name for each in kernels(self.code)]), self.name)
@@ -176,10 +177,23 @@ class RawKernel:
         """What CuPy says about a kernel; -1 for whatever does not exist on the emulator."""
         unknown = ("const_size_bytes", "local_size_bytes", "num_regs", "ptx_version", "binary_version", "cache_mode_ca")
         return {name: -1 for name in (*unknown, "preferred_shared_memory_carveout")} | {
-            "max_threads_per_block": THREADS,
+            "max_threads_per_block": self._build.library(self.check).most_threads(self._index),
             "shared_size_bytes": self.shared_size_bytes,
             "max_dynamic_shared_size_bytes": self.max_dynamic_shared_size_bytes,
         }
+
+    def __getattr__(self, name):
+        """The attributes by their names, as CuPy has them."""
+        if name.startswith("_") or name not in (known := self.attributes):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return known[name]
+
+    def __reduce__(self):
+        return _again, (self._build.code, self._build.names, self._build.options, self.name, self.check)
+
+
+def _again(code, names, options, name, check):
+    return RawKernel.of(Build(code, names, options), name, check)
 
 
 def refuse_name(code, name):

@@ -83,7 +83,6 @@ WRONG_ARRAYS = {
     "complex": ("pi4x2", np.zeros(3, np.complex64), "is complex64"),
     "byte-order": ("pf4", np.zeros(3, ">f4"), "the other byte order"),
     "strided": ("pf4", np.zeros(6, np.float32)[::2], r"is not contiguous .*ascontiguousarray"),
-    "transposed": ("pf4", np.zeros((2, 3), np.float32).T, r"is not contiguous .*transpose \.T"),
     "none": ("pf4", None, "is None; for the null pointer, pass 0"),
     "list": ("pf4", [1.0, 2.0], r"is a list; turn it into an array with np\.array\(\.\.\., np\.float32\)"),
     "number": ("pf4", 3, r"is the number 3, but `float\* x` takes an array"),

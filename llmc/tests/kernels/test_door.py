@@ -121,6 +121,13 @@ class Kernel:
     def __init__(self, code, name, options=()):
         self.code, self.name, self.options, self.max_dynamic_shared_size_bytes = code, name, options, 49152
 
+    def compile(self):
+        if "wrong" in self.name:
+            said = (
+                '/tmp/tmpab/12cd.cubin.cu(3): error: identifier "y" is undefined\n\n1 error detected in "/tmp/tmpab".'
+            )
+            raise type("CompileException", (Exception,), {})(said)
+
     def __call__(self, grid, block, args, *, shared_mem=0):
         sys.modules["cupy"].launched.append((self.name, grid, block, shared_mem))
 
@@ -129,6 +136,7 @@ class Module:
     def __init__(self, *, code, options=(), name_expressions=None):
         self.code, self.options = code, options
         self.table = np.arange(4, dtype=np.float32)
+        self.compile = lambda: None
 
     def get_function(self, name):
         return Kernel(self.code, name if "<" not in name else "_Z4fillI", self.options)
@@ -176,6 +184,20 @@ def test_on_a_gpu_kernels_are_cupys(monkeypatch, forget_reason):
     assert type(kernel) is Kernel
     x = cuda.asarray(np.ones(4, np.float32))
     assert type(x) is Array and cuda.asnumpy(x).tolist() == [1, 1, 1, 1]
+
+
+def test_on_a_gpu_an_error_names_the_line_and_no_file_of_cupys(monkeypatch, forget_reason):
+    pretend(monkeypatch)
+    with pytest.raises(cuda.KernelError, match='^line 3: identifier "y" is undefined$') as error:
+        cuda.RawKernel(CODE, "wrong")
+    assert error.value.line == 3
+
+
+def test_on_a_gpu_inspect_gives_the_emulator_the_text_that_was_written(monkeypatch, forget_reason):
+    pretend(monkeypatch)
+    code = 'extern "C" __global__ void fill(float* out) { out[threadIdx.x] = INFINITY; }'
+    kernel, out = cuda.RawKernel(code, "fill"), cuda.asarray(np.ones(4, np.float32))
+    assert kernel.code != code and cuda.inspect(kernel, (1,), (4,), (out,)).raw.code == code
 
 
 def test_on_a_gpu_a_checked_kernel_is_tried_first(monkeypatch, forget_reason):

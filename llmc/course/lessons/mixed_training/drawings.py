@@ -129,7 +129,10 @@ def draw_memory(model, B, gb):
 
 def memory_panel(model="d12", B=64, gb=24):
     """A box of ipywidgets: the same picture, drawn again for each model, batch and memory."""
-    import ipywidgets as widgets
+    try:
+        import ipywidgets as widgets
+    except ImportError:
+        return print("The panel needs ipywidgets (pip install ipywidgets); the picture above is what it begins with.")
 
     cards = [(f"{card} GB", card) for card in (8, 16, 24, 40, 80, 141)]
     controls = [

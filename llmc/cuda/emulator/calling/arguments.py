@@ -72,7 +72,7 @@ def one(parameter: Parameter, value) -> Argument:
 
 
 def _pointer(parameter, value):
-    if isinstance(value, int) and not isinstance(value, bool) and value == 0:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and value == 0:
         return Argument(parameter.name, None, None, parameter.const)
     if isinstance(value, ctypes.Array):  # what get_global returns
         value = np.frombuffer(value, np.uint8)  # (bytes,)
@@ -80,19 +80,18 @@ def _pointer(parameter, value):
         raise _no_array(parameter, value)
     elif not _fits(parameter, value.dtype):
         raise _wrong_dtype(parameter, value)
+    if value.flags.f_contiguous and value.ndim > 1:
+        value = value.T  # a kernel sees the memory, which is the same
     if not value.flags.c_contiguous:
-        raise parameter.wrong(f"is not contiguous (shape {value.shape}, strides {value.strides}); {_mend_order(value)}")
+        raise parameter.wrong(
+            f"is not contiguous (shape {value.shape}, strides {value.strides}); a kernel would also "
+            "see the elements in between: pass a copy made with np.ascontiguousarray"
+        )
     if not value.flags.writeable and not parameter.const:
         raise parameter.wrong(
             f"is read-only, but `{parameter.declared}` may write to it; copy the array, or declare the parameter const"
         )
     return Argument(parameter.name, value, None, parameter.const)
-
-
-def _mend_order(value):
-    if value.T.flags.c_contiguous:
-        return "pass its transpose .T, which is contiguous, or a copy made with np.ascontiguousarray"
-    return "a kernel would also see the elements in between: pass a copy made with np.ascontiguousarray"
 
 
 def _no_array(parameter, value):

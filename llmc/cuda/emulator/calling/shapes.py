@@ -10,11 +10,11 @@ GRID_LIMITS = (2**31 - 1, 65535, 65535)
 THREADS, MOST_DEEP = 1024, 64  # of a block: in all, and along z
 
 
-def check_launch(kernel: str, grid, block, shared_mem=0, static: int = 0, allowed: int | None = None):
+def check_launch(kernel: str, grid, block, shared_mem=0, static: int = 0, allowed: int | None = None, most=THREADS):
     """(grid, block) as triples of ints. Raises KernelError for whatever a GPU would not launch.
 
     shared_mem: bytes of dynamic shared memory requested; static: bytes declared in the kernel; allowed: the value that
-    `kernel.max_dynamic_shared_size_bytes` was set to, if it was.
+    `kernel.max_dynamic_shared_size_bytes` was set to, if it was; most: threads of a block, by __launch_bounds__.
     """
     grid, block = _three_sizes(kernel, "grid", grid), _three_sizes(kernel, "block", block)
     for axis, size, limit in zip("xyz", grid, GRID_LIMITS):
@@ -27,6 +27,11 @@ def check_launch(kernel: str, grid, block, shared_mem=0, static: int = 0, allowe
         shape = " · ".join(map(str, block))
         raise KernelError(
             f"{kernel}: a block has {shape} = {threads} threads, but {THREADS} is the most; use more blocks."
+        )
+    if threads > most:
+        raise KernelError(
+            f"{kernel}: a block has {threads} threads, but the kernel's `__launch_bounds__` promises at most {most}: "
+            "launch smaller blocks, or promise less."
         )
     if block[2] > MOST_DEEP:
         raise KernelError(f"{kernel}: a block has {block[2]} threads along z, but {MOST_DEEP} is the most; use x or y.")

@@ -88,7 +88,7 @@ def _ends_early(before, text):
 
 def _plainly(text):
     """The compiler's message without what only it and our headers know."""
-    text = IN_A_TEMPLATE.sub(r"'\1' was not declared in this scope", text)
+    text = IN_A_TEMPLATE.sub(r"'\1' was not declared in this scope", text).removesuffix(" [-Werror=vla]")
     text = re.sub(r"'\*\((\w+) \+ .*'", r"'\1[...]'", text.strip())
     return re.sub(r"(void __sync\w+\()int\)", r"\1)", text)
 

@@ -40,7 +40,11 @@ COMMON = (
 FAST_MATH = ("-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-DLLMC_FAST_MATH")
 NO_HOST_HEADERS = ("-nostdinc++", "-I", str(INCLUDE / "std"), "-I", str(INCLUDE))
 WARNINGS = ("-Wuninitialized", "-Wmaybe-uninitialized")  # what compile_warnings.py reads
-SEEN = ("-fsanitize=thread", "-fsanitize=integer-divide-by-zero,signed-integer-overflow,return", "-DLLMC_CHECKED")
+SEEN = (
+    "-fsanitize=thread",
+    "-fsanitize=integer-divide-by-zero,signed-integer-overflow,return,shift-exponent,float-cast-overflow",
+    "-DLLMC_CHECKED",
+)
 GCC_SEEN = (
     "-fsanitize=bounds",
     *("--param", "tsan-instrument-func-entry-exit=0", "--param", "tsan-distinguish-volatile=1"),
@@ -129,9 +133,9 @@ def _runtime_failed(said):
 
 def _flags(clang, checked, quick=False):
     """Compiler flags for a kernel. GCC must not make a template's statics unique among all libraries of the process."""
-    kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + NO_HOST_HEADERS
+    kind = (() if clang else ("-fno-gnu-unique",)) + COMMON + ("-Werror=vla",) + NO_HOST_HEADERS
     if not checked:
-        return ("-O2", "-g1", "-gdwarf-4", "-w", *kind)  # lines for a kernel that never ends
+        return ("-O2", "-g1", "-gdwarf-4", *kind)  # lines for a kernel that never ends
     if quick:
         return ("-O0", "-w", *kind, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))
     return ("-O1", "-g1", "-gdwarf-4", *kind, *WARNINGS, *SEEN, *(CLANG_SEEN if clang else GCC_SEEN))

@@ -12,6 +12,16 @@ from llmc.errors import KernelError
 
 SHARED_VALUE = re.compile(r"\b__shared__\b[^;{}()=]*=")
 ON_A_GPU = {"__device__", "__global__", "constexpr"}
+OF_BOTH = "expect unreachable assume bit_cast isnan LINE FILE FUNCTION offsetof addressof launder is_constant_evaluated"
+OF_THE_HOST = {  # what CUDA's compiler does not know: what to write instead
+    r"thread_local": "a local variable is each thread's own",
+    r"__u?int128(?:_t)?": "keep the number in two of 64 bits",
+    r"__typeof__|typeof": "write `auto`, or `decltype(x)`",
+    r"register": "leave the word out",
+    r"_Float16|__fp16": "write `__half` of <cuda_fp16.h>",
+    rf"__builtin_(?!(?:{OF_BOTH.replace(' ', '|')})\b)\w+": "write CUDA's own function, such as __popc or fabsf",
+    r"__(?:FLT|DBL|INT|LONG|LONG_LONG|SCHAR|SHRT)_\w+__": "write FLT_MAX, INT_MAX and the like",
+}
 
 
 def check_rules(code: str, names, options=()):
@@ -20,6 +30,9 @@ def check_rules(code: str, names, options=()):
     """
     text = without_directives(mask(code))
     _no_value_in_shared_memory(text)
+    for words, instead in OF_THE_HOST.items():
+        if match := re.search(rf"\b(?:{words})\b", text):
+            raise _wrong(text, match.start(), f"CUDA's compiler does not know {match.group()}; {instead}")
     if is_suspicious(code):  # with functions of the host, which may call anything
         return
     _no_call_of_a_kernel(code, text)
@@ -56,18 +69,26 @@ def _no_call_of_a_kernel(code, text):
 
 
 def _no_function_of_the_host(code, text, names):
-    pieces = units(text)
-    defined = set(re.findall(r"^[ \t]*#[ \t]*define\s+(\w+)", code, re.MULTILINE))
+    hosts, pieces = host_functions(code), units(text)
     for i in sorted(set().union(*(reached(pieces, WORD.findall(name)) for name in names))):
-        unit = pieces[i]
+        if pieces[i] in hosts:
+            name = next(iter(pieces[i].names))
+            raise _wrong(
+                text,
+                pieces[i].start,
+                f"{name} is a function of the host, for it lacks `__device__`; write `__device__` in front of it",
+            )
+
+
+def host_functions(code: str) -> list:
+    """The units of the text that are functions, and none of a GPU; a macro may say what it likes."""
+    text = without_directives(mask(code))
+    pieces, found = units(text), []
+    defined = set(re.findall(r"^[ \t]*#[ \t]*define\s+(\w+)", code, re.MULTILINE))
+    for unit in pieces:
         head = text[unit.start : text.find("{", unit.start)]
         words = set(WORD.findall(head))
         if unit.function and "(" in head and "=" not in head.split("(")[0] and not words & (ON_A_GPU | defined):
-            declared = any(each.names == unit.names and ON_A_GPU & each.uses for each in pieces)
-            if not declared:
-                name = next(iter(unit.names))
-                raise _wrong(
-                    text,
-                    unit.start,
-                    f"{name} is a function of the host, for it lacks `__device__`; write `__device__` in front of it",
-                )
+            if not any(each.names == unit.names and ON_A_GPU & each.uses for each in pieces):
+                found.append(unit)
+    return found

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from llmc.cuda.emulator.compiling.casts import saturating
 from llmc.cuda.emulator.compiling.dynamic_shared import KERNEL_FILE, dynamic_shared
 from llmc.cuda.emulator.compiling.ptx.statements import ASM
 from llmc.cuda.emulator.compiling.text import closing, enclosing, is_certain, mask, without_directives
@@ -38,12 +39,13 @@ class Kernel(NamedTuple):
     c_linkage: bool  # extern "C": CuPy finds it by its name
     certain: bool  # not inside an #if
     parameters: str  # text between the parentheses
+    bounds: str = ""  # text between those of __launch_bounds__, if the compiler can know its names where kernels end
 
 
 def _kernel_at(text: str, position: int) -> Kernel | None:
     """The kernel that the `__global__` before `position` belongs to, None if no function follows."""
     word = re.compile(r"[A-Za-z_]\w*|<[^;{}()]*>|[(;{}]")
-    name, at = "", position
+    name, at, bounds = "", position, ""
     while found := word.search(text, at):
         at = found.end()
         if found.group() in ";{}":
@@ -54,6 +56,7 @@ def _kernel_at(text: str, position: int) -> Kernel | None:
             name = found.group()
         elif name in NOT_A_NAME:
             at = closing(text, found.start()) + 1
+            bounds = text[found.end() : at - 1] if name == "__launch_bounds__" else bounds
         else:
             break
     else:
@@ -65,7 +68,9 @@ def _kernel_at(text: str, position: int) -> Kernel | None:
     linkage = any(re.search(r'extern\s*"[^"]*"$', head) for head in [*heads, prefix.strip()])
     linkage = linkage or bool(re.search(r'extern\s*"', prefix + text[position:at]))
     parameters = text[at : closing(text, at - 1)]
-    return Kernel("::".join([*spaces, name]), bool(re.search(r"\btemplate\b", prefix)), linkage, True, parameters)
+    template = bool(re.search(r"\btemplate\b", prefix))
+    bounds = "" if template or spaces else bounds
+    return Kernel("::".join([*spaces, name]), template, linkage, True, parameters, bounds)
 
 
 @lru_cache(maxsize=256)
@@ -161,8 +166,10 @@ def prepare(code: str, names, defines: str = "") -> str:
     variable NAME at file scope gets a function llmc_global_NAME that returns its address and writes its size in bytes.
     """
     entries = "".join(f"LLMC_ENTRY({i}, {name})\n" for i, name in enumerate(names))
+    bounds = {each.name: each.bounds for each in kernels(code) if each.certain and each.bounds}
+    entries += "".join(f"LLMC_BOUND({i}, {bounds[name]})\n" for i, name in enumerate(names) if name in bounds)
     variables = "".join(EXPORT.format(name) for name in global_names(code))
     heap = '#include "llmc_heap.h"\n' if HEAP.search(code) or OWN_HEADER.search(code) else ""
     ptx = '#include "llmc_ptx.h"\n' if may_have_asm(code) else ""
     head = f'#include "llmc_cuda.h"\n{heap}{ptx}{defines}#line 1 "{KERNEL_FILE}"\n'
-    return f'{head}{dynamic_shared(code)}\n#line 1 "{ENTRIES_FILE}"\n{entries}{variables}'
+    return f'{head}{dynamic_shared(saturating(code))}\n#line 1 "{ENTRIES_FILE}"\n{entries}{variables}'

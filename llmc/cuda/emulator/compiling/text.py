@@ -72,15 +72,23 @@ def is_certain(masked: str, position: int) -> bool:
     return conditions.count("if") == conditions.count("endif")
 
 
+def _statement(text: str, position: int) -> str:
+    """What is in front of a position in its statement, such as an `if` or a `for` without braces."""
+    depth, start = 0, position
+    while start and depth >= 0 and (depth or text[start - 1] not in ";{}"):
+        start -= 1
+        depth += (text[start] == ")") - (text[start] == "(")
+    return text[start:position]
+
+
 def surroundings(code: str, line: int) -> set[str]:
-    """What encloses a line, as far as braces and the line itself show: a set of "if" and "loop"."""
+    """What encloses a line's barrier, as far as braces and its own statement show: a set of "if" and "loop"."""
     text = statements(code)
     lines = text.split("\n")
     if not 0 < line <= len(lines):
         return set()
     within = max(lines[line - 1].find("sync"), 0)  # the barrier itself: a brace may open before it on its line
     position = sum(len(each) + 1 for each in lines[: line - 1]) + within
-    statement = text[max(text.rfind(mark, 0, position) for mark in ";{}") + 1 : position]  # an `if` without braces
-    words = " ".join([lines[line - 1], statement, *enclosing(text, position)])
+    words = " ".join([_statement(text, position), *enclosing(text, position)])
     found = {"if": r"\b(?:if|else)\b", "loop": r"\b(?:for|while|do)\b"}
     return {name for name, pattern in found.items() if re.search(pattern, words)}

@@ -84,6 +84,23 @@ def integer_overflow(found) -> str:
     )
 
 
+def shift(found) -> str:
+    """What C++, this processor and a GPU make of it."""
+    by, bits = map(int, (re.findall(r"-?\d+", found.problem.detail) + [32, 32])[:2])  # "32 32 'unsigned int'"
+    here = f"the processor here shifts by {by % bits}, a GPU shifts all bits out"
+    return f"C++ leaves the result undefined: {here}. Treat this case by itself, as in `n < {bits} ? x << n : 0`."
+
+
+def conversion(found) -> str:
+    """What a GPU makes of it, and the way to the same here."""
+    a_gpu = (
+        "a GPU takes the nearest integer that there is, and 0 for NaN (64 bits, or from double: the highest bit alone)"
+    )
+    if found.problem.kind == "saturated":
+        return f"C++ leaves the result undefined; {a_gpu}, and for a cast the emulator does the same."
+    return f"C++ leaves the result undefined; {a_gpu}. Write the cast, `(int)x`, and the emulator does the same."
+
+
 def bounds(found) -> str:
     """By the loop or check around the index."""
     numbers = re.search(r"(-?\d+).*?\[(\d+)\]", found.problem.detail)

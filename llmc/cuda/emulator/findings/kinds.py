@@ -96,6 +96,8 @@ KINDS = (  # the gravest first
         sentences.integer_overflow,
         advice.integer_overflow,
     ),
+    Kind("shift", "shift by too much", sentences.shift, advice.shift, first_of_several),
+    Kind("conversion", "float that does not fit", sentences.conversion, advice.conversion, first_of_several),
     Kind(
         "assert",
         "assert",
@@ -210,6 +212,7 @@ KINDS = (  # the gravest first
         doers.block_only,
         note=True,
     ),
+    Kind("saturated", "float that does not fit", sentences.conversion, advice.conversion, first_of_several, note=True),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 GRAVITY = {kind.name: rank for rank, kind in enumerate(KINDS)}  # the smaller, the graver

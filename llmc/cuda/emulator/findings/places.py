@@ -12,6 +12,7 @@ DECLARED = (
     r"__shared__[^;()]*?(?:\([^()]*\)[^;()]*?)?\b(\w+)\s+"  # the type; alignas(16) may stand before it
     r"(?:\w+\s*(?:\[[^;\]]*\]\s*)*,\s*)*{}\s*\["  # others of that type, and then this array
 )
+CONSTANT = r"^[ \t]*#[ \t]*define[ \t]+{0}[ \t]+([^\n/]+)|\bconst(?:expr)?\s+(?:unsigned\s+)?\w+\s+{0}\s*=\s*([^;,]+)"
 VECTOR = re.compile(r"(?:float|int|uint)([234])")
 
 
@@ -36,10 +37,36 @@ def place(raw, problem) -> str:
         first, many = problem.offset // item, problem.size // item
         if many > 1:
             return f"{problem.size} bytes of {problem.array}, elements {first} to {first + many - 1}"
-        return f"{problem.array}[{first}]"
+        return f"{problem.array}{_indices(raw.code, problem.array, first)}"
     if problem.space == "shared":
         return shared(problem.offset, problem.size)
     return "global memory" if problem.space == "global" else ""
+
+
+def _indices(code, array, flat) -> str:
+    """ "[2][3]", the indices of an element of a shared array by its declaration; "[69]" where that is not plain."""
+    match = re.search(
+        DECLARED.format(array).removesuffix(r"\[") + r"\[[^;\]]*\]((?:\s*\[[^;\]]*\])+)", statements(code)
+    )
+    sizes = [_value(code, size) for size in re.findall(r"\[([^\]]*)\]", match[2])] if match else []
+    if not sizes or not all(sizes):
+        return f"[{flat}]"
+    found = []
+    for size in reversed(sizes):
+        flat, last = divmod(flat, size)
+        found.append(last)
+    return "".join(f"[{index}]" for index in [flat, *reversed(found)])
+
+
+def _value(code, text, depth=4) -> int | None:
+    """What a size in the text is: a number, a macro or constant of the text, a sum or a product of such; else None."""
+    for word in set(re.findall(r"[A-Za-z_]\w*", text)):
+        meant = re.search(CONSTANT.format(word), code, re.MULTILINE)
+        value = _value(code, meant[1] or meant[2], depth - 1) if meant and depth else None
+        if value is None:
+            return None
+        text = re.sub(rf"\b{word}\b", str(value), text)
+    return eval(text.replace("/", "//")) if re.fullmatch(r"[\d\s()]*\d[\d\s()+*/-]*", text) else None
 
 
 def item_of(code, problem) -> int:

@@ -4,9 +4,15 @@ import re
 
 import numpy as np
 
+from llmc.cuda.emulator.findings.places import source_line
+
 USUAL = (
     "The pointer is null, was never set, or was moved far outside its array: look at how it is computed, above all at "
     "the factors of the index."
+)
+SHARED = (
+    "This instruction takes an address in shared memory, which a pointer is not: pass "
+    "`(unsigned)__cvta_generic_to_shared(p)`."
 )
 REACH = 1 << 32  # bytes behind an address that still belong to it
 FIRST = 1 << 16  # no array begins below
@@ -14,7 +20,12 @@ MOST = 1 << 20  # bytes of an argument that are searched
 
 
 def invalid_pointer(found) -> str:
-    """Whether the address came with a structure or an array of addresses, which a checked launch does not follow."""
+    """Whether the address came with a structure or an array of addresses, which a checked launch does not follow; or is
+    no address in shared memory where PTX takes one.
+    """
+    line = source_line(found.raw.code, found.line)
+    if re.search(r"\basm\b.*\.shared", line) and "__cvta_generic_to_shared" not in line:
+        return SHARED
     for argument in found.raw.arguments:
         if _holds(argument, found.problem.offset):
             return (

@@ -199,6 +199,18 @@ def integer_overflow(found) -> str:
     return f"{found.within}the {operation or 'result'} does not fit in {fits}"
 
 
+def shift(found) -> str:
+    """ "in `m = (1u << n) - 1;`, 32 is no distance for a shift of 32 bits"."""
+    by, _, rest = found.problem.detail.partition(" ")  # "32 32 'unsigned int'"
+    return f"{found.within}{by or 'this'} is no distance for a shift of {rest.split(' ')[0] or 'so few'} bits"
+
+
+def conversion(found) -> str:
+    """ "in `int i = x;`, 3e+09 is not in the range of `int`"."""
+    x, _, type_name = found.problem.detail.partition(" ")  # "3e+09 'int'"
+    return f"{found.within}{x or 'a float'} is not in the range of `{type_name.strip(chr(39)) or 'int'}`"
+
+
 def unsupported(found) -> str:
     """ "`grid.sync();` makes all blocks of the grid wait for each other"."""
     return f"{found.quoted or 'the kernel '}{found.problem.detail}"

@@ -17,7 +17,7 @@
     }                                                                                                          \
     LLMC_INLINE I LLMC_NAMED(__, LLMC_NAME, 2##integer##_##mode)(LLMC_T x) {                                   \
         float whole = way == 0 ? rintf(x) : way == 1 ? ceilf(x) : way < 0 ? floorf(x) : truncf(x);             \
-        return llmc_to_integer<I>((double)whole);                                                              \
+        return llmc_to_integer<I>(whole);                                                                      \
     }
 LLMC_ROUNDED(rn, 0)
 LLMC_ROUNDED(rd, -1)

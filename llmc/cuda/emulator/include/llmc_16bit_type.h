@@ -20,7 +20,7 @@ struct __attribute__((aligned(2))) LLMC_T {
     LLMC_METHOD operator bool() const { return bits & 0x7fff; }
 #define LLMC_INTEGER_CONVERSIONS(I)                                          \
     LLMC_METHOD LLMC_T(I x) : bits(LLMC_ROUND(llmc_odd_double(x), 0)) {}      \
-    LLMC_METHOD operator I() const { return llmc_to_integer<I>((double)trunc(LLMC_FROM(bits))); }
+    LLMC_METHOD operator I() const { return llmc_to_integer<I>(truncf(LLMC_FROM(bits))); }
     LLMC_INTEGER_CONVERSIONS(short)
     LLMC_INTEGER_CONVERSIONS(unsigned short)
     LLMC_INTEGER_CONVERSIONS(int)

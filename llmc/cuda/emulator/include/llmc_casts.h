@@ -1,6 +1,8 @@
 // Conversions between numbers with a rounding mode, and between a number and its bits.
-// As on a GPU, a number that is too large becomes the largest integer, and a NaN becomes 0.
+// As on a GPU, a number that is too large becomes the largest integer; a NaN becomes 0, or in 64 bits the highest bit.
 #pragma once
+
+#include "llmc_traits.h"
 
 LLMC_INLINE int __float_as_int(float x) { return llmc_bits<int>(x); }
 LLMC_INLINE unsigned __float_as_uint(float x) { return llmc_bits<unsigned>(x); }
@@ -21,19 +23,42 @@ LLMC_INLINE unsigned llmc_tf32(float x) {
 }
 
 // x is a whole number. The bounds are exact in double, except the upper ones of 64-bit types, which are one too large.
-template <class I>
-LLMC_INLINE I llmc_to_integer(double x) {
+template <class I, class F>
+LLMC_INLINE I llmc_to_integer(F of_any_size) {
+    double x = of_any_size;
     constexpr bool is_signed = (I)-1 < (I)0;
     constexpr I highest = is_signed ? (I)(~0ull >> (65 - 8 * sizeof(I))) : (I)~(I)0;
     constexpr I lowest = is_signed ? -highest - 1 : 0;
-    if (isnan(x)) return sizeof(I) == 8 ? (I)(1ull << 63) : 0;
+    if (isnan(x)) return sizeof(I) == 8 || sizeof(F) == 8 ? (I)(1ull << (8 * sizeof(I) - 1)) : 0;
     return x >= (double)highest ? highest : x <= (double)lowest ? lowest : (I)x;
 }
+
+// `(int)x` in the kernel's text is llmc_to<int>(x). A GPU converts to 32 bits, or to 64, what then loses bits.
+extern "C" void llmc_saturated(int line, double x, const char* type);
+template <class I, class X>
+LLMC_INLINE constexpr I llmc_to(X x, LLMC_HERE) {
+    if constexpr (std::is_same_v<X, float> || std::is_same_v<X, double>) {
+        constexpr bool is_signed = (I)-1 < (I)0, is_long = sizeof(I) == 8;
+        using Signed = std::conditional_t<is_long, long long, int>;
+        using Wide = std::conditional_t<is_signed, Signed, std::make_unsigned_t<Signed>>;
+        constexpr double end = (is_signed ? 1 : 2) * (is_long ? 9223372036854775808.0 : 2147483648.0);
+        constexpr double start = is_signed ? -end : 0;
+        if ((double)x < end && ((double)x >= start || (!is_long && (double)x > start - 1) || (is_long && x > (X)-1)))
+            return (I)(Wide)x;
+#ifdef LLMC_CHECKED
+        llmc_saturated(line, x, is_long ? is_signed ? "long long" : "unsigned long long" : is_signed ? "int" : "unsigned");
+#endif
+        return (I)llmc_to_integer<Wide>(x);
+    } else {
+        return (I)x;
+    }
+}
+
 #define LLMC_TO_INTEGER(F, I, name)                                                         \
-    LLMC_INLINE I __##F##2##name##_rn(F x) { return llmc_to_integer<I>(rint((double)x)); }   \
-    LLMC_INLINE I __##F##2##name##_rd(F x) { return llmc_to_integer<I>(floor((double)x)); }  \
-    LLMC_INLINE I __##F##2##name##_ru(F x) { return llmc_to_integer<I>(ceil((double)x)); }   \
-    LLMC_INLINE I __##F##2##name##_rz(F x) { return llmc_to_integer<I>(trunc((double)x)); }
+    LLMC_INLINE I __##F##2##name##_rn(F x) { return llmc_to_integer<I>(rint(x)); }   \
+    LLMC_INLINE I __##F##2##name##_rd(F x) { return llmc_to_integer<I>(floor(x)); }  \
+    LLMC_INLINE I __##F##2##name##_ru(F x) { return llmc_to_integer<I>(ceil(x)); }   \
+    LLMC_INLINE I __##F##2##name##_rz(F x) { return llmc_to_integer<I>(trunc(x)); }
 LLMC_TO_INTEGER(float, int, int)
 LLMC_TO_INTEGER(float, unsigned, uint)
 LLMC_TO_INTEGER(float, long long, ll)

@@ -185,6 +185,9 @@ LLMC_INLINE void llmc_call(void (*kernel)(A...), void** arguments) {
         return llmc_describe(__VA_ARGS__, text);                                                                 \
     }
 
+template <class... Others> constexpr int llmc_first(int first, Others...) { return first; }
+#define LLMC_BOUND(i, ...) LLMC_EXPORT int llmc_bound_##i() { return llmc_first(__VA_ARGS__); }
+
 // Static __shared__ variables are thread-local, so each worker has its own; the runtime finds them next to this one.
 #ifndef LLMC_RUNTIME
 static __thread char llmc_shared_anchor;

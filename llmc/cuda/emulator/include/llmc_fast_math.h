@@ -7,13 +7,15 @@ LLMC_INLINE float __exp10f(float x) { return exp10f(x); }
 LLMC_INLINE float __logf(float x) { return logf(x); }
 LLMC_INLINE float __log2f(float x) { return log2f(x); }
 LLMC_INLINE float __log10f(float x) { return log10f(x); }
-LLMC_INLINE float __powf(float x, float y) { return powf(x, y); }
+LLMC_INLINE float __powf(float x, float y) { return exp2f(y * log2f(x)); }
 LLMC_INLINE float __sinf(float x) { return sinf(x); }
 LLMC_INLINE float __cosf(float x) { return cosf(x); }
 LLMC_INLINE float __tanf(float x) { return tanf(x); }
 LLMC_INLINE float __tanhf(float x) { return tanhf(x); }
 LLMC_INLINE void __sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
-LLMC_INLINE float __fdividef(float x, float y) { return x / y; }
+LLMC_INLINE float __fdividef(float x, float y) {  // of a divisor from 2^126 on, the reciprocal is flushed to zero
+    return fabsf(y) > 0x1p126f && isfinite(y) ? x * copysignf(0, y) : x / y;
+}
 LLMC_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }  // a NaN becomes 0
 LLMC_INLINE float __frsqrt_rn(float x) { return (float)(1 / sqrt((double)x)); }
 
@@ -35,6 +37,7 @@ LLMC_INLINE double llmc_rest_of_sum(double a, double b, double sum) {
 }
 template <class F>
 LLMC_INLINE F llmc_add(double a, double b, int direction) {
+    if (direction < 0 && a + b == 0) return signbit(a) || signbit(b) ? (F)-0.0 : (F)0;
     return llmc_round<F>(a + b, llmc_rest_of_sum(a, b, a + b), direction);
 }
 template <class F>
@@ -56,6 +59,7 @@ LLMC_INLINE F llmc_fma(double a, double b, double c, int direction) {  // a * b 
     double p = a * b, near = sizeof(F) == 4 ? p + c : fma(a, b, c);
     if (!isfinite(p) || !isfinite(near)) return (F)near;
     double rest = (llmc_rest_of_sum(p, c, p + c) + ((p + c) - near)) + fma(a, b, -p);
+    if (direction < 0 && near == 0 && rest == 0) return signbit(p) || signbit(c) ? (F)-0.0 : (F)0;
     return llmc_round<F>(near, rest, direction);
 }
 

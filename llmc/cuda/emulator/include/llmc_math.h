@@ -71,6 +71,8 @@ LLMC_LIBRARY_2(nextafter)
 LLMC_LIBRARY_2(pow)
 LLMC_LIBRARY_2(remainder)
 
+template <class I, class F> LLMC_INLINE I llmc_to_integer(F x);  // of llmc_casts.h
+
 // Functions with an integer, a pointer or a different result. F is float or double, f the suffix of the float version.
 #define LLMC_LIBRARY_OTHERS(F, f)                                  \
     extern "C" F fma##f(F, F, F) noexcept;                         \
@@ -82,10 +84,10 @@ LLMC_LIBRARY_2(remainder)
     extern "C" F remquo##f(F, F, int*) noexcept;                   \
     extern "C" F nan##f(const char*) noexcept;                     \
     extern "C" int ilogb##f(F) noexcept;                           \
-    extern "C" long lrint##f(F) noexcept;                          \
-    extern "C" long lround##f(F) noexcept;                         \
-    extern "C" long long llrint##f(F) noexcept;                    \
-    extern "C" long long llround##f(F) noexcept;
+    LLMC_INLINE long lrint##f(F x) { return llmc_to_integer<long>(rint##f(x)); }               \
+    LLMC_INLINE long lround##f(F x) { return llmc_to_integer<long>(round##f(x)); }             \
+    LLMC_INLINE long long llrint##f(F x) { return llmc_to_integer<long long>(rint##f(x)); }    \
+    LLMC_INLINE long long llround##f(F x) { return llmc_to_integer<long long>(round##f(x)); }
 LLMC_LIBRARY_OTHERS(float, f)
 LLMC_LIBRARY_OTHERS(double, )
 LLMC_INLINE float fma(float x, float y, float z) { return fmaf(x, y, z); }
@@ -128,10 +130,11 @@ LLMC_INLINE bool isinf(double x) { return llmc_magnitude(x) == 0x7ffull << 52; }
 LLMC_INLINE bool isfinite(double x) { return llmc_magnitude(x) < 0x7ffull << 52; }
 LLMC_INLINE bool signbit(double x) { return llmc_bits<unsigned long long>(x) >> 63; }
 
-LLMC_INLINE float fmaxf(float a, float b) { return a > b || isnan(b) ? a : b; }
-LLMC_INLINE float fminf(float a, float b) { return a < b || isnan(b) ? a : b; }
-LLMC_INLINE double fmax(double a, double b) { return a > b || isnan(b) ? a : b; }
-LLMC_INLINE double fmin(double a, double b) { return a < b || isnan(b) ? a : b; }
+// -0 is below 0.
+LLMC_INLINE float fmaxf(float a, float b) { return a > b || isnan(b) || (a == b && signbit(b)) ? a : b; }
+LLMC_INLINE float fminf(float a, float b) { return a < b || isnan(b) || (a == b && signbit(a)) ? a : b; }
+LLMC_INLINE double fmax(double a, double b) { return a > b || isnan(b) || (a == b && signbit(b)) ? a : b; }
+LLMC_INLINE double fmin(double a, double b) { return a < b || isnan(b) || (a == b && signbit(a)) ? a : b; }
 LLMC_MIXED_2(fmax)
 LLMC_MIXED_2(fmin)
 

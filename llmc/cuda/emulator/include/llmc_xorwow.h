@@ -66,7 +66,7 @@ LLMC_INLINE void skipahead_sequence(unsigned long long n, curandStateXORWOW* sta
 }
 LLMC_INLINE void curand_init(unsigned long long seed, unsigned long long subsequence, unsigned long long offset,
                              curandStateXORWOW* state) {
-    unsigned a = ((unsigned)seed ^ 0xaad26b49) * 1099087573, b = ((unsigned)(seed >> 32) ^ 0xf7dcefdd) * 2591861531;
+    unsigned a = ((unsigned)seed ^ 0xaad26b49) * 1099087573, b = ((unsigned)(seed >> 32) ^ 0xf7dcefdd) * 2591861531u;
     *state = {6615241 + a + b, {123456789 + a, 362436069 ^ a, 521288629 + b, 88675123 ^ b, 5783321 + a}, 0, 0, 0, 0};
     skipahead_sequence(subsequence, state);
     skipahead(offset, state);

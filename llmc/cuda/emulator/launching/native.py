@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
+from llmc.cuda.emulator.calling.shapes import THREADS
 from llmc.cuda.emulator.compiling.compile_warnings import Warning, from_text
 from llmc.cuda.emulator.compiling.compiler import compile_runtime
 from llmc.cuda.emulator.launching.records import CONSTANTS, Options, Outcome, agreement
@@ -72,6 +73,11 @@ class Library:
         function = self._cdll[f"llmc_signature_{index}"]
         function.restype = c_char_p
         return function().decode()
+
+    def most_threads(self, index: int) -> int:
+        """What kernel `index` says of a block in its __launch_bounds__; 1024 if it says nothing."""
+        bound = getattr(self._cdll, f"llmc_bound_{index}", None)
+        return min(THREADS, bound()) if bound else THREADS
 
     def warnings(self) -> list[Warning]:
         """What the compiler said about local variables without a value."""

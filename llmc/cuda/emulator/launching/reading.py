@@ -44,7 +44,7 @@ def _records(span, kind):
 
 
 def _judged(raw, problem, mixed):
-    """Threads that ended before a barrier either returned early, which works, or bypassed the barrier, which does not.
+    """Threads that ended before a barrier had returned, and then they count as arrived, or went past it alive.
 
     The launch cannot tell the two apart, but the text can: it is a mistake if the barrier is in an `if`, or in a loop
     that they left to do something else, or if threads waited for each other on different lines (`mixed`).
@@ -52,8 +52,8 @@ def _judged(raw, problem, mixed):
     if problem.kind not in ("early-return", "barrier-divergence"):
         return problem
     around, active = surroundings(raw.code, problem.line), problem.kind == "barrier-divergence"
-    mistake = active and (mixed or around) or "if" in around and problem.detail
-    return replace(problem, kind="barrier-divergence" if mistake else "early-return", detail="")
+    mistake = active and (mixed or around) or "if" in around
+    return replace(problem, kind="barrier-divergence" if mistake else "early-return")
 
 
 def _first_causes(code, problems, excused):

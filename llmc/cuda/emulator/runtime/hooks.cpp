@@ -157,3 +157,40 @@ extern "C" void __ubsan_handle_divrem_overflow(Arithmetic* d, uintptr_t, uintptr
     }
     end_thread(*w);
 }
+
+// By less than 0, or by all the bits or more: the processor wraps, a GPU does not.
+struct Shift {
+    Location at;
+    const TypeName *left, *right;
+};
+extern "C" void __ubsan_handle_shift_out_of_bounds(Shift* d, uintptr_t, uintptr_t by) {
+    Worker* w = llmc_worker;
+    if (!w || !w->current) return;
+    Problem p = blank(*w, SHIFT, HERE);
+    p.line = d->at.line;
+    snprintf(p.detail, sizeof p.detail, "%lld %d %s", (long long)value_of(*d->right, by), 1 << (d->left->info >> 1),
+             d->left->name);
+    report(*w, p);
+}
+
+// A float that becomes an integer without a cast and does not fit; llmc_to of llmc_casts.h has those with one.
+static void report_conversion(int kind, int line, double x, const char* type, const char* pc) {
+    Worker* w = llmc_worker;
+    if (!w || !w->current) return;
+    Problem p = blank(*w, kind, pc);
+    p.line = line;
+    snprintf(p.detail, sizeof p.detail, "%.9g %s", x, type);
+    report(*w, p);
+}
+struct Conversion {
+    Location at;
+    const TypeName *from, *to;
+};
+extern "C" void __ubsan_handle_float_cast_overflow(Conversion* d, uintptr_t value) {
+    float single;
+    double x;
+    if (d->from->info == 32) memcpy(&single, &value, sizeof single), x = single;
+    else memcpy(&x, d->from->info > 64 ? (void*)value : &value, sizeof x);
+    report_conversion(CONVERSION, d->at.line, x, d->to->name, HERE);
+}
+extern "C" void llmc_saturated(int line, double x, const char* type) { report_conversion(SATURATED, line, x, type, HERE); }

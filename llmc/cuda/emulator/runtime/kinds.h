@@ -13,6 +13,8 @@
     KIND(STACK_OVERFLOW, FIRST)       \
     KIND(DIVISION_BY_ZERO, ALWAYS)    \
     KIND(INTEGER_OVERFLOW, FIRST)     \
+    KIND(SHIFT, FIRST)                \
+    KIND(CONVERSION, FIRST)           \
     KIND(ASSERT, ALWAYS)              \
     KIND(MISSING_RETURN, ALWAYS)      \
     KIND(UNSUPPORTED, ALWAYS)         \
@@ -33,7 +35,8 @@
     KIND(NEVER_WRITTEN, FIRST)        /* found by ../calling/unwritten.py, after the launch */ \
     KIND(UNINITIALISED_LOCAL, FIRST)  /* the compiler's warning, as a note */ \
     KIND(EARLY_RETURN, FIRST)         \
-    KIND(DIFFERENT_BARRIERS, FIRST)
+    KIND(DIFFERENT_BARRIERS, FIRST)   \
+    KIND(SATURATED, FIRST)
 
 #define LLMC_NAME(name, when) name,
 enum Kind { LLMC_KINDS(LLMC_NAME) NUMBER_OF_KINDS };

@@ -18,7 +18,6 @@ static void report_absent(Worker& w) {
     Problem p = blank(w, skips ? BARRIER_DIVERGENCE : EARLY_RETURN, w.barrier_pc);
     p.line = w.barrier_line, p.thread = skips ? skipped : early, p.thread2 = waits, p.block2 = w.block;
     p.absent = skips ? skips : w.num_threads - w.alive;
-    if (!skips && w.threads[early].barrier_line) strcpy(p.detail, "passed another barrier");
     report(w, p);
 }
 

@@ -33,7 +33,7 @@ LLMC_INLINE To cvt(From x) {
         f64 value = (f64)(std::conditional_t<sizeof(From) == 2, f32, From>)x;
         if (Mode::to_whole) value = whole(value, Mode::way);
         if constexpr (is_float<To>) return narrow<To>(value, Mode::to_whole ? 0 : Mode::way);
-        else return llmc_to_integer<To>(value);
+        else return llmc_to_integer<To>((std::conditional_t<sizeof(From) == 8, f64, f32>)value);
     } else if constexpr (is_float<To>) {
         if constexpr (sizeof(To) == 2) return narrow<To>(llmc_odd_double(x), Mode::way);
         else return llmc_from_integer<To>(x, Mode::way);

@@ -1,0 +1,122 @@
+"""What a GPU does and this processor would do otherwise: casts that saturate, shifts, bounds of a launch, barriers."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from llmc import cuda
+from llmc.cuda.emulator.compiling.casts import saturating
+
+HEAD = """extern "C" __global__ void k(int* out, const float* x, int n) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+"""
+
+
+def report(body, x=(0,), n=0, threads=None):
+    x, out = np.array(x, np.float32), np.zeros(64, np.int32)
+    kernel = cuda.RawKernel(f"{HEAD}    {body}\n}}", "k")
+    return cuda.inspect(kernel, (1,), (threads or x.size,), (out, x, np.int32(n))), out
+
+
+EDGES = [3e9, -3e9, np.inf, np.nan, -5, 1.75]
+
+
+@pytest.mark.parametrize(
+    "cast, expected",
+    [
+        ("(int)x[t]", [2**31 - 1, -(2**31), 2**31 - 1, 0, -5, 1]),
+        ("static_cast<int>(x[t] * 1)", [2**31 - 1, -(2**31), 2**31 - 1, 0, -5, 1]),
+        ("int(x[t] / 2)", [1500000000, -1500000000, 2**31 - 1, 0, -2, 0]),
+        ("(unsigned)x[t]", [-1294967296, 0, -1, 0, 0, 1]),
+        ("(unsigned char)x[t]", [0, 0, 255, 0, 0, 1]),
+        ("(long long)x[t] >> 32", [0, -1, 2**31 - 1, -(2**31), -1, 0]),
+    ],
+)
+def test_a_float_that_does_not_fit_becomes_what_a_gpu_makes_of_it(cast, expected):
+    got, out = report(f"out[t] = {cast};", EDGES)
+    assert got.ok and out[:6].tolist() == expected
+    assert {note.kind for note in got.raw.notes} <= {"saturated"} and "not in the range of" in str(got)
+
+
+def test_without_a_cast_it_is_a_problem_with_its_line():
+    got, _ = report("int i = x[t]; out[t] = i;", EDGES)
+    assert got.kinds == {"conversion"} and "line 4: in `int i = x[t]; out[t] = i;`, 3e+09 is not in" in str(got)
+
+
+@pytest.mark.parametrize(
+    "text, changed",
+    [
+        ("sizeof(int) * n", None),
+        ("void f(int) {", None),
+        ("(int*)p", None),
+        ("(int)sizeof x", None),
+        ("int (x);", None),
+        ("-(int)-x.y[3](z) + 1", "-llmc_to<int>(-x.y[3](z)) + 1"),
+        ("(float)(int)x", "(float)llmc_to<int>(x)"),
+        ("(int)(float)p->q[(int)r]", "llmc_to<int>((float)p->q[llmc_to<int>(r)])"),
+        ("return (long long)row * C;", "return llmc_to<long long>(row) * C;"),
+        ("f(int(x), 2)", "f(llmc_to<int>((x)), 2)"),
+        ('"(int)x" // (int)x', None),
+    ],
+)
+def test_casts_are_found_in_the_text(text, changed):
+    assert saturating(text) == (changed or text)
+
+
+@pytest.mark.parametrize(
+    "shift, by", [("(1u << (t + 30)) - 1", 32), ("0xffffffffu >> (32 - t)", 32), ("n << (t - 1)", -1)]
+)
+def test_a_shift_by_all_the_bits_is_named(shift, by):
+    got, _ = report(f"out[t] = {shift};", [0, 0, 0])
+    assert got.kinds == {"shift"} and f"{by} is no distance for a shift of 32 bits" in str(got) and "a GPU" in str(got)
+
+
+def test_launch_bounds_hold():
+    code = '#define N 32\nextern "C" __global__ void __launch_bounds__(N * 2, 1) k(float* x) { x[threadIdx.x] = 1; }'
+    kernel, x = cuda.RawKernel(code, "k"), np.zeros(128, np.float32)
+    kernel((1,), (64,), (x,))
+    assert kernel.max_threads_per_block == kernel.attributes["max_threads_per_block"] == 64
+    with pytest.raises(cuda.KernelError, match="128 threads, but the kernel's `__launch_bounds__` promises at most 64"):
+        kernel((1,), (128,), (x,))
+
+
+FIRST, LATER = "s[t] = 1;\n", "s[t] = 0;\n__syncthreads();\n"
+
+
+@pytest.mark.parametrize("before", ["", LATER])
+@pytest.mark.parametrize(
+    "body, kind",
+    [
+        ("if (t >= n) return;\ns[t] = 1;\n__syncthreads();\nout[t] = s[t];", None),
+        ("if (t < n) {\ns[t] = 1;\n__syncthreads();\nout[t] = s[t];\n}", "barrier-divergence"),
+        ("if (t < n) __syncthreads();", "barrier-divergence"),
+        ("if (t < n)\n__syncthreads();\nout[t] = 1;", "barrier-divergence"),
+    ],
+)
+def test_one_rule_for_the_first_barrier_and_for_others(before, body, kind):
+    got, _ = report(before + body, n=20, threads=40)
+    assert got.kinds == ({kind} if kind else set())
+    assert [note.kind for note in got.raw.notes] == ([] if kind else ["early-return"])
+
+
+def test_an_array_of_shared_memory_has_all_its_indices():
+    code = f"#define TILE 16\n{HEAD}".replace("s[64]", "s[2 * TILE][TILE + 1]")
+    kernel = cuda.RawKernel(f"{code}    s[t][2] = t; out[t] = s[t][3];\n}}", "k")
+    got = cuda.inspect(kernel, (1,), (8,), (np.zeros(8, np.int32), np.zeros(1, np.float32), np.int32(0)))
+    assert "reads s[0][3], which nothing has written yet" in str(got)
+
+
+def test_arrays_in_fortrans_order_null_and_copies_of_a_kernel():
+    code = 'extern "C" __global__ void k(float* out, const float* x) { out[threadIdx.x] = x ? x[threadIdx.x] : -1; }'
+    kernel, out = pickle.loads(pickle.dumps(cuda.RawKernel(code, "k"))), np.zeros(6, np.float32)
+    kernel((1,), (6,), (out, np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))))
+    assert out.tolist() == [0, 3, 1, 4, 2, 5]
+    kernel((1,), (6,), (out, np.intp(0)))
+    assert out.tolist() == [-1] * 6 and kernel.num_regs == -1
+
+
+def test_a_pointer_where_ptx_takes_an_address_in_shared_memory():
+    got, _ = report('float v; asm("ld.shared.f32 %0, [%1];" : "=f"(v) : "l"(&s[t])); out[t] = v;')
+    assert got.kinds == {"invalid-pointer"} and "(unsigned)__cvta_generic_to_shared(p)" in str(got)
