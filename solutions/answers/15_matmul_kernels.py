@@ -99,7 +99,7 @@ def turned_row_by_row(code):
     return holes(code, hole)
 
 
-@wrong("turn_tile", says="reads tile[370], which nothing has written yet")
+@wrong("turn_tile", says="reads tile[11][7], which nothing has written yet")
 def turned_by_warps_that_take_neighbours(code):
     code = replaced(code, "for (int row = warp; row < 32; row += 8)", "for (int row = warp; row < warp + 4; row++)")
     return replaced(code, "for (int k = warp; k < 32; k += 8)", "for (int k = warp; k < warp + 4; k++)")
@@ -217,7 +217,7 @@ def one_buffer(code):
     return holes(code, hole)
 
 
-@wrong("double_buffer", says="reads as[292], which nothing has written yet")
+@wrong("double_buffer", says="reads as[1][0][28], which nothing has written yet")
 def double_buffer_that_multiplies_before_it_asks(code):
     hole = """
     for (int k0 = -8, next = 0; k0 < K; k0 += 8, next = 1 - next) {

@@ -73,6 +73,11 @@ def test_a_shift_by_all_the_bits_is_named(shift, by):
     assert got.kinds == {"shift"} and f"{by} is no distance for a shift of 32 bits" in str(got) and "a GPU" in str(got)
 
 
+def test_a_sum_comes_before_a_shift():
+    got, _ = report("out[t] = (unsigned)n << 16 + t * 16;", [0, 0], n=3)
+    assert got.kinds == {"shift"} and "Write `(a << 16) + b` if that is meant" in str(got)
+
+
 def test_launch_bounds_hold():
     code = '#define N 32\nextern "C" __global__ void __launch_bounds__(N * 2, 1) k(float* x) { x[threadIdx.x] = 1; }'
     kernel, x = cuda.RawKernel(code, "k"), np.zeros(128, np.float32)

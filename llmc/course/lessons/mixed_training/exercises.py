@@ -136,8 +136,6 @@ Exercise(
             | {PACK} => nearest(high * gate(high)).bits | (unsigned)nearest(low * gate(low)).bits << 16
         with the lower half of each word in both halves | {HIGH} => high = low
         with the bits of both halves in the lower half of each word | {SECOND} => nearest(high * gate(high)).bits
-        with the upper half shifted by 16 + the bits of the lower one: `a << 16 + b` is `a << (16 + b)`
-            | {PACK} => {SECOND} + {FIRST}
         with 0 for every first of two numbers, the lower half of each word
             | {LOW} => low = __uint_as_float(word & 0xffff)
         with the bits of both halves, added up, in the upper half of each word: `a + b << 16` is `(a + b) << 16`
