@@ -148,11 +148,15 @@ def test_attention_cached(low, B, NH, hs):
     qkv, whole = draw(B, T, 3 * C, dtype=low), nans(B, T, C, dtype=low)
     referee.attention_forward(whole, nans(B, NH, T, T), qkv, NH)
     cache, start = cuda.asarray(nans(2, B, NH, T + 1, hs, dtype=low)), 0
+    on_tensor_cores = cuda.device() == "gpu"
     for n in (5, 13, 1):
         piece = cuda.asarray(np.ascontiguousarray(qkv[:, start : start + n]))
         out = cuda.asarray(nans(B, n, C, dtype=low))
         backend.attention_cached(out, cache, piece, NH, cuda.asarray(np.int32([start])) if n == 1 else start)
-        assert near(cuda.asnumpy(out), whole[:, start : start + n])
+        got, wanted = cuda.asnumpy(out), whole[:, start : start + n]
+        apart = np.abs(got.astype(np.float64) - wanted.astype(np.float64)).max()
+        # a GPU's tensor cores take probabilities of 16 bits
+        assert near(got, wanted) or on_tensor_cores and apart <= GAP[wanted.dtype.name] * np.abs(wanted).max()
         start += n
     kept = cuda.asnumpy(cache)[:, :, :, :T].transpose(1, 3, 0, 2, 4).reshape(B, T, 2 * C)
     assert (kept == qkv[..., C:]).all()
