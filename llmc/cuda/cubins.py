@@ -54,9 +54,11 @@ def _compile(nvrtc, code, options) -> bytes:
 
 
 def _folders() -> list[str]:
-    """Where CuPy's compiler finds the headers of CUDA, such as cuda_bf16.h."""
+    """Where CuPy's compiler finds the headers of CUDA, such as cuda_bf16.h, and those of cuda::std, which it brings."""
     from cupy import __file__ as package
     from cupy.cuda import get_cuda_path
 
-    toolkit = get_cuda_path()
-    return [f"-I{Path(package).parent / '_core' / 'include'}", *([f"-I{toolkit}/include"] if toolkit else [])]
+    own, toolkit = Path(package).parent / "_core" / "include", get_cuda_path()
+    std = [each for each in own.glob("cupy/_cccl/**/cuda/std/cstdint") if "detail" not in each.parts]
+    folders = [own, *(each.parents[2] for each in std[:1]), *([Path(toolkit, "include")] if toolkit else [])]
+    return [f"-I{folder}" for folder in folders]
