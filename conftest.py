@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_collection_finish():
     gc.collect()
-    gc.freeze()  # eight thousand tests that no later collection need look at: a tenth of the time
+    gc.freeze()  # eight thousand tests that no later collection need look at
 
 
 def pytest_xdist_make_scheduler(config, log):

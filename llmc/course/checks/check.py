@@ -266,7 +266,8 @@ class check:
         threads.begin()
         result, writable = protected.run(run, function, writable=id(function) in self._writable)
         threads.inspect([buffer.array for buffer in buffers])
-        self._writable, call.lockable = self._writable | ({id(function)} if writable else set()), not writable
+        self._writable |= {id(function)} if writable else set()
+        call.lockable = not writable
         call.described = describe_result(result)
         call.finish(result, arguments, options)
         if call.arguments is not None and call.size and (self.smallest is None or call.size < self.smallest.size):

@@ -13,7 +13,7 @@ typedef cuFloatComplex cuComplex;
     LLMC_INLINE Z cuCadd##f(Z a, Z b) { return {a.x + b.x, a.y + b.y}; }                                              \
     LLMC_INLINE Z cuCsub##f(Z a, Z b) { return {a.x - b.x, a.y - b.y}; }                                              \
     LLMC_INLINE Z cuCmul##f(Z a, Z b) { return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }                      \
-    LLMC_INLINE Z cuCdiv##f(Z a, Z b) { /* scaled by the larger part of b, against overflow */                        \
+    LLMC_INLINE Z cuCdiv##f(Z a, Z b) { /* scaled by |b.x| + |b.y|, against overflow */                              \
         F s = 1 / (fabs(b.x) + fabs(b.y)), ax = a.x * s, ay = a.y * s, bx = b.x * s, by = b.y * s;                    \
         F r = 1 / (bx * bx + by * by);                                                                                \
         return {(ax * bx + ay * by) * r, (ay * bx - ax * by) * r};                                                    \
