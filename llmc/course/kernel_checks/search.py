@@ -18,7 +18,7 @@ from llmc.course.mutation.program import solution_source, source_of, text_in
 from llmc.course.mutation.schemata import Schemata, with_edit
 from llmc.errors import KernelError, NoCompiler, UserError
 
-WORK, SOME, MOST = 50_000_000, 20_000, 250  # accesses in all launches of a repair, those that count in each; edits
+WORK, SOME, MOST = 14_000_000, 20_000, 250  # accesses in all launches of a search, more in each; edits of theirs
 ALIKE, ALIKE_IN_16_BITS = 1e-4, 2.0**-7  # of the largest: the same number, but for the order of sums
 
 
@@ -98,10 +98,10 @@ class KernelSearch(Search):
         """(edit, the learner's kernel with it); a barrier belongs where the report sees the problem."""
         near = range(min(self.lines) - 1, max(self.lines) + 2) if self.lines else ()
         edits = [edit for edit in c_edits.edits(self.code) if not edit.said or not near or edit.line in near]
-        moved = sum(use.lanes for use in self.check.report.lines)  # of a launch with races, each takes long
-        return self._schemata(self.code, edits[: min(MOST, WORK // (moved + SOME))]) if self._right else ()
+        return self._schemata(self.code, edits[:MOST]) if self._right else ()
 
     def _schemata(self, code, edits):
+        edits = edits[: WORK // (sum(use.lanes for use in self.check.report.lines) + SOME)]
         with suppress(KernelError, NoCompiler, UserError):
             schemata = Schemata(code, self.kernel, edits, self.launch[5]) if edits else None
             for k in sorted(schemata.alive) if schemata else ():

@@ -191,6 +191,7 @@ def test_which_version_runs(capability, hs, asked, version, low, monkeypatch):
     monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: capability)
     found, arrays = [], [np.zeros((1, 5, n * hs), low) for n in (1, 3)]
     monkeypatch.setattr(attention, "_launch", lambda name, *_: found.append(name))
+    monkeypatch.setattr(attention, "_hoppers", lambda version: False)  # whatever the machine has
     attention.attention_forward(arrays[0], None, arrays[1], 1, asked)
     assert found == [f"attention_forward_v{version}"]
 

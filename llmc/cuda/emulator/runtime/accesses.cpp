@@ -26,11 +26,7 @@ static int shared_array(const char* address, int size) {
 }
 
 static bool on_a_stack(Worker& w, const char* address) {
-    const char* here = w.current->stack;
-    if (address >= here && address < here + STACK) return true;
-    for (const char* s : w.all_stacks)  // another thread's: a pointer passed through shared memory; rare
-        if (address >= s && address < s + STACK) return true;
-    return false;
+    return size_t(address - w.current->stack) < STACK;
 }
 
 static bool readable_anyway(Worker& w, const char* address) {
@@ -50,8 +46,8 @@ static bool readable_anyway(Worker& w, const char* address) {
 }
 
 [[noreturn]] static void refuse_nowhere(Worker& w, const char* address, int size, bool write, const char* pc) {
-    size_t dynamic = address - w.dynamic_shared;
-    if (dynamic < MAX_SHARED + 4096) refuse(w, OUT_OF_BOUNDS, &arena.shared_dynamic, address, size, write, pc);
+    if (size_t(address - w.dynamic_shared + AROUND) < MAX_SHARED + 2 * AROUND)
+        refuse(w, OUT_OF_BOUNDS, &arena.shared_dynamic, address, size, write, pc);
     size_t near_shared = address - arena.shared_static.data + (64 << 10);
     if (arena.shared_static.size && near_shared < (128 << 10) + arena.shared_static.size)
         refuse(w, OUT_OF_BOUNDS, &arena.shared_static, address, size, write, pc);

@@ -25,6 +25,7 @@
 constexpr int WARP = 32, MAX_THREADS = 1024;
 constexpr size_t STACK = 128 << 10;       // bytes of a fiber; a guard page lies below
 constexpr size_t MAX_SHARED = 227 << 10;  // dynamic shared memory of a block, the most any GPU here has
+constexpr size_t AROUND = 1 << 20;  // bytes of nothing in front of it and behind it, so that a wrong index meets nothing
 
 // ------------------------------------------------------------------------------------------------ memory
 

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <thread>
-#include <unistd.h>
 
 // Never destroyed: at the end of the process idle workers still wait on them.
 static std::mutex& pool_lock = *new std::mutex;
@@ -49,9 +48,9 @@ static void serve(Worker* w, int index) {
 static void start_workers(int n) {
     while (int(workers.size()) < n) {
         Worker* w = new Worker;
-        size_t guard = sysconf(_SC_PAGESIZE), size = (MAX_SHARED + guard - 1) / guard * guard;
-        w->dynamic_shared = (char*)mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        mprotect(w->dynamic_shared + size, guard, PROT_NONE);
+        size_t size = AROUND + MAX_SHARED + AROUND;
+        w->dynamic_shared = (char*)mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + AROUND;
+        mprotect(w->dynamic_shared, MAX_SHARED, PROT_READ | PROT_WRITE);
         std::thread thread(serve, w, int(workers.size()));
         w->thread_handle = (void*)thread.native_handle();  // here: a launch may be interrupted before the thread begins
         thread.detach();
