@@ -11,6 +11,7 @@ import sys
 
 from llmc.cuda.emulator.build import Build
 from llmc.cuda.emulator.calling import unwritten
+from llmc.cuda.emulator.calling.addresses import followed
 from llmc.cuda.emulator.calling.arguments import convert
 from llmc.cuda.emulator.calling.packing import Packer
 from llmc.cuda.emulator.calling.parameters import parse
@@ -142,7 +143,7 @@ class RawKernel:
         return parameter_names(self.code, self.name)
 
     def _arguments(self, library, args):
-        return convert(library.signature(self._index), self._names(), args, self.name)
+        return followed(convert(library.signature(self._index), self._names(), args, self.name))
 
     def _shape(self, grid, block, shared_mem, library):
         static, most = self._static_shared(library), library.most_threads(self._index)

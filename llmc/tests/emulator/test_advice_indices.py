@@ -289,26 +289,6 @@ def test_an_index_that_a_loop_has_left_is_named(report):
     assert "Behind the loop" not in report("counts_again_behind_a_loop", 1, arrays=one).problems[0].text
 
 
-POINTERS = """
-struct Rows { const float* x; int n; };
-extern "C" __global__ void sum_of_rows(float* out, Rows rows) { *out = rows.n ? rows.x[rows.n - 1] : 0; }
-extern "C" __global__ void sum_of_lists(float* out, float** lists, int n) { *out = lists[n - 1][1]; }
-"""
-
-
-def test_an_address_in_a_structure_or_an_array_is_named_as_such(emulator):
-    out, x = np.zeros(1, np.float32), np.arange(9, dtype=np.float32)
-    rows = np.array((x.ctypes.data, 9, 0), np.dtype([("x", "u8"), ("n", "i4"), ("gap", "i4")]))[()]
-    addresses = np.array([0, x.ctypes.data], np.uint64)
-    for name, argument, wanted in (("sum_of_rows", (rows,), 8), ("sum_of_lists", (addresses, 2), 1)):
-        text = inspect(RawKernel(POINTERS, name), (1,), (1,), (out, *argument)).problems[0].text
-        assert f"The address stands in {name.split('_')[-1]}." in text and "check=False" in text
-        RawKernel(POINTERS, name, check=False)((1,), (1,), (out, *argument))
-        assert out[0] == wanted
-    text = inspect(RawKernel(POINTERS, "sum_of_lists"), (1,), (1,), (out, addresses, 1)).problems[0].text
-    assert "The pointer is null, was never set" in text
-
-
 def test_the_argument_that_is_null_is_named(emulator):
     code = 'extern "C" __global__ void k(float* out, const float* x) { *out = x[threadIdx.x]; }'
     text = inspect(RawKernel(code, "k"), (1,), (1,), (np.zeros(1, np.float32), 0)).problems[0].text

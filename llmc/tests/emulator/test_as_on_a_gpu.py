@@ -1,6 +1,9 @@
 """What a GPU does and this processor would do otherwise: casts that saturate, shifts, bounds of a launch, barriers."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -125,3 +128,19 @@ def test_arrays_in_fortrans_order_null_and_copies_of_a_kernel():
 def test_a_pointer_where_ptx_takes_an_address_in_shared_memory():
     got, _ = report('float v; asm("ld.shared.f32 %0, [%1];" : "=f"(v) : "l"(&s[t])); out[t] = v;')
     assert got.kinds == {"invalid-pointer"} and "(unsigned)__cvta_generic_to_shared(p)" in str(got)
+
+
+def test_in_front_of_dynamic_shared_memory_lies_nothing():
+    code = HEAD.replace("__shared__ float s[64]", "extern __shared__ float s[]") + "s[t - 64 * n] = t; out[t] = 0; }"
+    for n in (1, 100, 1000, 4000):
+        given = (np.zeros(64, np.int32), np.zeros(1, np.float32), np.int32(n))
+        got = cuda.inspect(cuda.RawKernel(code, "k"), (1,), (64,), given, shared_mem=256)
+        assert got.kinds == {"out-of-bounds"} and "writes shared memory" in str(got), n
+
+
+def test_a_text_in_any_language_under_any_locale():
+    code = 'extern "C" __global__ void k() { printf("µ\\n"); }  // größer → „gut“'
+    told = f"from llmc import cuda; cuda.RawKernel({code!a}, 'k')((1,), (1,), ())"
+    own = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, "-c", told], env={**os.environ, **own}, capture_output=True, check=True)
+    assert done.stdout.decode() == "µ\n"

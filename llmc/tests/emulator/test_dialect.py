@@ -44,7 +44,7 @@ STATEMENTS = [
 ]
 REFUSED = """thread_local~int~a; __int128~a=n; __typeof__(n)~a; float~s[n]; x[0]=__builtin_inff(); x[0]=__FLT_MAX__;
     register~int~a=1; _Float16~h=1; throw~1; std::cout<<n; std::string~s; float4~v;v=v+v; __half~h; x[0]=undefined_name;
-    x[0]=__builtin_popcount(n); typeid(n);""".split()
+    x[0]=__builtin_popcount(n); typeid(n); x[0]=({n++;n;});""".split()
 
 
 def kernel(body="", head=""):

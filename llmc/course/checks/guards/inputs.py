@@ -51,6 +51,7 @@ def guarded(values) -> Buffer:
     """A C-contiguous buffer that holds `values`, with guard bands around it."""
     values = np.asarray(values)
     whole = np.full(values.size + 2 * BAND, guard_of(values.dtype))
-    array = whole[BAND : BAND + values.size].reshape(values.shape)
+    memory = whole.view(np.uint8).data  # for messages, the array is no view of the whole
+    array = np.frombuffer(memory, values.dtype, values.size, BAND * whole.itemsize).reshape(values.shape)
     array[...] = values
     return Buffer(array, whole)

@@ -23,7 +23,7 @@ class Argument:
     """What one parameter receives: an array's memory, or a value.
 
     packed: the bytes of a value; None for a pointer. A pointer without an array is the null pointer. map: a tensor map,
-    given by value or by pointer; then `array` is what it describes.
+    given by value or by pointer; then `array` is what it describes. points: there may be addresses in it.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Argument:
     packed: bytes | None
     const: bool
     map: TensorMap | None = None
+    points: bool = False
 
 
 def convert(signature: str, names, args, kernel: str = "kernel") -> list[Argument]:
@@ -65,7 +66,7 @@ def one(parameter: Parameter, value) -> Argument:
         return Argument(parameter.name, found.memory, packed, not found.array.flags.writeable, found)
     if parameter.pointer:
         return _pointer(parameter, value)
-    return Argument(parameter.name, None, value_bytes(parameter, value), True)
+    return Argument(parameter.name, None, value_bytes(parameter, value), True, points=parameter.kind[0] == "s")
 
 
 # ------------------------------------------------------------------------------------------------------ arrays
@@ -91,7 +92,7 @@ def _pointer(parameter, value):
         raise parameter.wrong(
             f"is read-only, but `{parameter.declared}` may write to it; copy the array, or declare the parameter const"
         )
-    return Argument(parameter.name, value, None, parameter.const)
+    return Argument(parameter.name, value, None, parameter.const, points=parameter.kind[0] == "s")
 
 
 def _no_array(parameter, value):

@@ -95,11 +95,11 @@ def faulty_lines(code: str, names, options=()) -> tuple[int, ...]:
     flags, all_errors = _flags(tool.clang, True, True), "-ferror-limit=0" if tool.clang else "-fmax-errors=0"
     with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
         source = Path(folder) / SOURCE_FILE
-        source.write_text(prepare(code, names, defines))
+        source.write_text(prepare(code, names, defines), encoding="utf-8")
         command = [*tool.command, *_headers_once(tool, (*flags, *wanted)), *flags, *wanted, all_errors]
         environment = {**os.environ, "LC_ALL": "C"}
         done = subprocess.run(
-            [*command, "-fsyntax-only", str(source)], cwd=folder, env=environment, capture_output=True, text=True
+            [*command, "-fsyntax-only", str(source)], cwd=folder, env=environment, capture_output=True, encoding="utf-8"
         )
     found = re.findall(rf"^{KERNEL_FILE}:(\d+):\d+: error", done.stderr, re.MULTILINE)
     return tuple(sorted({int(line) for line in found}))
@@ -122,7 +122,7 @@ def compile_runtime(agreement: str) -> Path:
     if not is_whole(library):
         with whole(library) as out:
             source = out.parent / "runtime.cpp"
-            source.write_text(text)
+            source.write_text(text, encoding="utf-8")
             _run([*tool.command, *flags, "-shared", str(source), "-o", str(out)], out.parent, _runtime_failed)
     return library
 
@@ -173,7 +173,7 @@ def _options(options):
 def _texts(folder):
     """Names and contents of all files in a folder and below."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    return [f"{path.relative_to(folder)}\n{path.read_text()}" for path in files]
+    return [f"{path.relative_to(folder)}\n{path.read_text('utf-8')}" for path in files]
 
 
 @lru_cache(maxsize=1)
@@ -192,9 +192,9 @@ def _preprocessed(tool, flags, text, failure) -> str:
     """The text with macros expanded and #if decided, and lines such as `# 12 "kernel.cu"` that say where it is from."""
     with tempfile.TemporaryDirectory(prefix="llmc-") as folder:
         source, out = Path(folder) / SOURCE_FILE, Path(folder) / "expanded.cpp"
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         _run([*tool.command, *flags, "-E", str(source), "-o", str(out)], folder, failure)
-        return out.read_text()
+        return out.read_text(encoding="utf-8")
 
 
 def _headers_once(tool, flags):
@@ -209,7 +209,7 @@ def _build(tool, flags, text, library, checked, failure):
     """Compile a kernel's text. A checked one is linked separately, without the sanitizers' own libraries."""
     with whole(library) as out:
         source = out.parent / SOURCE_FILE
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
         link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
         flags = (*_headers_once(tool, flags), *flags)
@@ -218,7 +218,7 @@ def _build(tool, flags, text, library, checked, failure):
         object_file = str(out.with_suffix(".o"))
         said = _run([*tool.command, *flags, "-c", str(source), "-o", object_file], out.parent, failure)
         if warnings := in_cpp(said):
-            source.write_text(warnings)
+            source.write_text(warnings, encoding="utf-8")
             link.append(str(source))
         wrap = ("-Wl,--wrap=memcpy",) if tool.clang and sys.platform != "darwin" else ()
         return _run([*link, *wrap, object_file], out.parent, failure)
@@ -228,7 +228,13 @@ def _run(command, folder, failure):
     """What the compiler said, in English, so that we can read it; raise failure(what it said) if it fails."""
     environment = {**os.environ, "LC_ALL": "C"}
     done = subprocess.run(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         if "PCH" in done.stderr and (other := without_headers(command)) != command:  # not mapped, in this process

@@ -10,6 +10,7 @@ from llmc.cuda.emulator.compiling.text import enclosing, is_scope, line_at, mask
 from llmc.cuda.emulator.compiling.units import WORD, reached, units
 from llmc.errors import KernelError
 
+STATEMENTS = re.compile(r"\(\s*\{[^{}]*;")  # in an expression: int n = ({ int k = 1; k + 1; });
 SHARED_VALUE = re.compile(r"\b__shared__\b[^;{}()=]*=")
 ON_A_GPU = {"__device__", "__global__", "constexpr"}
 OF_BOTH = "expect unreachable assume bit_cast isnan LINE FILE FUNCTION offsetof addressof launder is_constant_evaluated"
@@ -30,6 +31,8 @@ def check_rules(code: str, names, options=()):
     """
     text = without_directives(mask(code))
     _no_value_in_shared_memory(text)
+    if match := STATEMENTS.search(text):
+        raise _wrong(text, match.start(), "CUDA's compiler does not know `({ … })`; write a `__device__` function")
     for words, instead in OF_THE_HOST.items():
         if match := re.search(rf"\b(?:{words})\b", text):
             raise _wrong(text, match.start(), f"CUDA's compiler does not know {match.group()}; {instead}")

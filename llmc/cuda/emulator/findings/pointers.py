@@ -2,26 +2,23 @@
 
 import re
 
-import numpy as np
-
+from llmc.cuda.emulator.calling.addresses import FIRST, words_in
 from llmc.cuda.emulator.findings.places import source_line
 
 USUAL = (
-    "The pointer is null, was never set, or was moved far outside its array: look at how it is computed, above all at "
-    "the factors of the index."
+    "The pointer is null, was never set, was moved far outside its array, or leads to another thread's variable: look "
+    "at how it is computed, above all at the factors of the index."
 )
 SHARED = (
     "This instruction takes an address in shared memory, which a pointer is not: pass "
     "`(unsigned)__cvta_generic_to_shared(p)`."
 )
 REACH = 1 << 32  # bytes behind an address that still belong to it
-FIRST = 1 << 16  # no array begins below
-MOST = 1 << 20  # bytes of an argument that are searched
 
 
 def invalid_pointer(found) -> str:
-    """Whether the address came with a structure or an array of addresses, which a checked launch does not follow; or is
-    no address in shared memory where PTX takes one.
+    """Whether the address came with a struct or an array of addresses, and no variable holds an array there; or is no
+    address in shared memory where PTX takes one.
     """
     line = source_line(found.raw.code, found.line)
     if re.search(r"\basm\b.*\.shared", line) and "__cvta_generic_to_shared" not in line:
@@ -29,9 +26,8 @@ def invalid_pointer(found) -> str:
     for argument in found.raw.arguments:
         if _holds(argument, found.problem.offset):
             return (
-                f"The address stands in {argument.name}. A checked launch knows only arrays that are arguments "
-                "themselves: pass that array as one, or launch the kernel with check=False, where an array's own "
-                "address (x.ctypes.data) may be followed."
+                f"The address stands in {argument.name}, but no variable of the functions that are running holds an "
+                "array in that place: keep the array in a variable until the launch, and take x.ctypes.data."
             )
     return _of_null(found) or USUAL
 
@@ -46,10 +42,5 @@ def _of_null(found) -> str:
 
 def _holds(argument, address) -> bool:
     """Whether one of the argument's 8-byte words is this address, or lies a little before it."""
-    if argument.array is not None and argument.array.nbytes <= MOST:
-        data = argument.array.tobytes()
-    else:
-        data = argument.packed or b""
-    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    words = words[words >= FIRST]
+    words = words_in(argument)
     return bool(((words <= address) & (address - words < REACH)).any()) if address >= FIRST else False

@@ -3,6 +3,8 @@
 import math
 import re
 
+import numpy as np
+
 from llmc.cuda.emulator.findings import hopper
 from llmc.cuda.emulator.findings.places import extent, lane_list, plural
 
@@ -47,9 +49,19 @@ def _in_brackets(found) -> str:
 def out_of_bounds(found) -> str:
     """ "`out[i] = x;` writes out[1024], but out has 1024 elements (0 to 1023)"."""
     if found.array is not None:
-        return f"{found.quoted}{found.verb} {found.place}, but {extent(found.name, found.array)}"
+        ends = extent(found.name, found.array) + _in_a_larger(found.array, found.problem.offset)
+        return f"{found.quoted}{found.verb} {found.place}, but {ends}"
     side = "before its start" if found.problem.offset < 0 else "past its end"
     return f"{found.quoted}{found.verb} {found.place or 'memory'}, which lies {side}"
+
+
+def _in_a_larger(array, offset) -> str:
+    """What holds the place in question where the array is a part of a larger one, which a GPU would go on in; or ""."""
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    inside = 0 <= array.ctypes.data + offset - whole.ctypes.data < whole.nbytes
+    return f" and is a view of {plural(whole.size, 'element')}, one of which a GPU would take" if inside else ""
 
 
 def invalid_pointer(found) -> str:

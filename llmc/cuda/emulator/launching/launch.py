@@ -1,7 +1,8 @@
 """A checked launch: copies of the arrays go into the arena, the kernel runs on them, results come back with a `Raw`.
 
 In the arena each array lies alone, with gigabytes of nothing around it, so a wrong index hits nothing and still says
-which array was meant. Arrays that share memory (views, an in-place kernel) share a slot.
+which array was meant. Arrays that share memory (views, an in-place kernel) share a slot. Addresses in a struct lead to
+the copies during the launch.
 """
 
 import ctypes
@@ -9,6 +10,7 @@ from ctypes import c_void_p
 
 import numpy as np
 
+from llmc.cuda.emulator.calling.addresses import redirect
 from llmc.cuda.emulator.calling.packing import ALIGNMENT
 from llmc.cuda.emulator.compiling.source import bare_name, kernels
 from llmc.cuda.emulator.findings.raw import Raw, RawProblem
@@ -47,6 +49,19 @@ def _take_out(slot, unwritten):
             ctypes.memmove(argument.array.ctypes.data, slot.place + offset, argument.array.nbytes)
 
 
+def _moves(slots, back=False):
+    """What `redirect` needs: from the caller's memory into the arena, or back."""
+    return [(s.place, s.high - s.low, s.low) if back else (s.low, s.high - s.low, s.place) for s in slots]
+
+
+def _redirect(slots, moves):
+    """Let addresses that stand in arrays lead elsewhere."""
+    for slot in slots:
+        for _, argument in slot.members:
+            if argument.points:
+                redirect(slot.place + argument.array.ctypes.data - slot.low, argument.array.nbytes, moves)
+
+
 def _aligned(value: bytes):
     """Memory that holds a value, at an address that suits any struct."""
     room = ctypes.create_string_buffer(len(value) + 16 + ALIGNMENT)
@@ -72,6 +87,8 @@ def _pack(arguments, slots):
             value = c_void_p(at.get(i))
         else:
             value = _aligned(bytes(argument.packed))
+            if argument.points:
+                redirect(ctypes.addressof(value), len(argument.packed), _moves(slots))
         kept.append(value)
         pointers[i] = ctypes.addressof(value)
     return pointers, kept
@@ -94,12 +111,14 @@ def launch(
         try:
             for slot in slots:
                 _bring_in(slot, unwritten)
+            _redirect(slots, _moves(slots))
             pointers, kept = _pack(arguments, slots)
             address = ctypes.addressof(pointers)
             prepared = native.options(library, index, grid, block, address, shared_mem, True, measure, first)
             try:
                 handle = native.run_checked(prepared)
             finally:  # also after Ctrl-C: what the kernel has written so far
+                _redirect(slots, _moves(slots, back=True))
                 for slot in slots:
                     _take_out(slot, unwritten)
         finally:

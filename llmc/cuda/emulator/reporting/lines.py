@@ -54,7 +54,7 @@ def _look_up(library, addresses) -> dict[int, tuple[int, ...]]:
     # A return address points past the call, perhaps into the next line; one byte earlier is still in the call.
     words = [hex(address - 1) for address in addresses]
     try:
-        done = subprocess.run([*command, str(library), *words], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([*command, str(library), *words], capture_output=True, encoding="utf-8", timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return {}
     read = _read_atos if Path(command[0]).name == "atos" else _read_gnu

@@ -1,0 +1,74 @@
+"""Arrays to which addresses lead that stand in a struct or in an array of pointers, such as a `float**`.
+
+They are looked for among the variables of the functions that are running, and follow the arguments of a launch: copied
+into the arena, checked and named like these.
+"""
+
+import ctypes
+import sys
+from types import ModuleType
+
+import numpy as np
+
+from llmc.cuda.emulator.calling.arguments import Argument
+
+FIRST = 1 << 16  # no array begins below
+MOST = 1 << 20  # bytes of an argument that are searched
+
+
+def followed(arguments) -> list[Argument]:
+    """The arguments, and behind them the arrays to which addresses in them lead, one after the other."""
+    found = list(arguments)
+    for argument in found:  # of those that are appended meanwhile, too: an array of structs may lead to the next
+        for word in words_in(argument) if argument.points else ():
+            if not any(_holds(each.array, word) for each in found) and (named := _live(word)):
+                name, array = named
+                points = array.dtype == np.uint64 or array.dtype.kind == "V"
+                found.append(Argument(name, array, None, not array.flags.writeable, points=points))
+    return found
+
+
+def words_in(argument) -> np.ndarray:
+    """The 8-byte words of an argument that may be addresses, (words,) uint64."""
+    if argument.array is not None:
+        data = argument.array.tobytes() if argument.array.nbytes <= MOST else b""
+    else:
+        data = argument.packed or b""
+    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+    return words[words >= FIRST]
+
+
+def redirect(memory: int, size: int, moves):
+    """Let the addresses among `size` bytes of memory lead elsewhere. moves: (from, bytes, to) of each array."""
+    words = np.frombuffer((ctypes.c_char * (size // 8 * 8)).from_address(memory), np.uint64)  # (words,)
+    leads = [(words >= old) & (words < old + size) for old, size, _ in moves]  # (words,) each
+    for there, (old, _, new) in zip(leads, moves):
+        words[there] += np.uint64((new - old) % 2**64)
+
+
+def _holds(array, address) -> bool:
+    return array is not None and 0 <= int(address) - array.ctypes.data < array.nbytes
+
+
+def _live(address):
+    """(name, array) of the variable, or of what a list, dict or object in one holds, in whose memory this lies."""
+    frame, seen = sys._getframe(1), set()
+    while frame is not None:
+        for variables in (frame.f_locals, frame.f_globals):
+            if id(variables) not in seen:
+                seen.add(id(variables))
+                for each in variables.items():
+                    for name, value in (each, *_inside(*each)):
+                        if isinstance(value, np.ndarray) and value.flags.c_contiguous and _holds(value, address):
+                            return name, value
+        frame = frame.f_back
+    return None
+
+
+def _inside(name, value):
+    if isinstance(value, list | tuple):
+        return [(f"{name}[{k}]", each) for k, each in enumerate(value)]
+    if isinstance(value, dict):
+        return [(f"{name}[{key!r}]", each) for key, each in value.items()]
+    attributes = {} if isinstance(value, ModuleType) else getattr(value, "__dict__", {})
+    return [(f"{name}.{key}", each) for key, each in attributes.items()]
