@@ -143,7 +143,7 @@ class RawKernel:
         return parameter_names(self.code, self.name)
 
     def _arguments(self, library, args):
-        return followed(convert(library.signature(self._index), self._names(), args, self.name))
+        return followed(convert(library.signature(self._index), self._names(), args, self.name), library.kept)
 
     def _shape(self, grid, block, shared_mem, library):
         static, most = self._static_shared(library), library.most_threads(self._index)

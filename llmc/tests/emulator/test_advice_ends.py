@@ -96,7 +96,7 @@ def test_a_read_that_an_atomic_settles_may_still_find_nothing(report):
 
 def test_threads_that_spin_for_nothing_name_their_line(module):
     text = error(module, "spins_forever", True)
-    assert f"deadlock: kernel spins_forever, line {at('spin')}:" in text and "that no thread writes any more" in text
+    assert f"deadlock: kernel spins_forever, line {at('spin')}:" in text and "what no thread writes any more" in text
 
 
 @pytest.mark.parametrize("check", [True, False])

@@ -144,3 +144,63 @@ def test_a_text_in_any_language_under_any_locale():
     own = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", told], env={**os.environ, **own}, capture_output=True, check=True)
     assert done.stdout.decode() == "µ\n"
+
+
+TAKEN = {
+    "halves": """#include <cuda_fp16.h>
+        $ { __shared__ __half s[2]; s[t] = 1; __syncthreads(); s[t] = s[t] + s[t]; x[t] = s[t]; }""",
+    "the last block": """$ { __shared__ bool last; if (t == 0) last = atomicAdd(n, 1) == gridDim.x - 1; __syncthreads();
+        if (last) x[t] = *n; }""",
+    "own names": """__device__ int cudaHalf(int gridDim) { return gridDim / 2; }
+        $ { int blockDim = cudaHalf(4); x[t] = blockDim; }""",
+    "a label": """__device__ int two() { return 2; }
+        class C { public: __device__ C() { w = two(); } int w; };
+        void host() { cudaFree(0); }
+        $ { C c; x[t] = c.w; }""",
+    "an instance": """template <int N> __global__ void other(float* y) { *y = N; }
+        template __global__ void other<2>(float* y);
+        void host() { cudaFree(0); }
+        $ { x[t] = 2; }""",
+    "room": """__device__ float one(int t) { __shared__ float s[9000]; s[t] = 1; return s[t]; }
+        extern "C" __global__ void other(float* x) { *x = one(0); }
+        __device__ float two(int t) { __shared__ float s[9000]; s[t] = 2; return s[t]; }
+        $ { x[t] = two(t); }""",
+    "no asserts": "#define NDEBUG\n#include <cassert>\n$ { assert(*n > 100); x[t] = 2; }",
+    "a register": """$ { unsigned r; asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(r)); x[t] = r / 16; }""",
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_a_gpu_runs_is_taken(name):
+    head = 'extern "C" __global__ void k(float* x, int* n)'
+    code = TAKEN[name].replace("$ {", f"{head} {{ int t = threadIdx.x;")
+    x, n = np.zeros(2, np.float32), np.zeros(1, np.int32)
+    got = cuda.inspect(cuda.RawKernel(code, "k"), (2,), (2,), (x, n), shared_mem=32)
+    assert got.ok and x.tolist() == [2, 2], str(got)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (blockIdx.x == 0) out[t] = 0; __syncthreads(); atomicAdd(&out[t], 1);",  # by the same thread of two blocks
+        "int q = atomicAdd(&out[0], 1); if (q >= 4) out[0] = t;",  # written by several after their atomics
+        "if (t == 0) atomicAdd(out, 1); __syncthreads(); out[1 + t + 32 * blockIdx.x] = out[0];",
+    ],
+)
+def test_races_beside_atomics(body):
+    given = (np.zeros(100, np.int32), np.zeros(1, np.float32), np.int32(0))
+    got = cuda.inspect(cuda.RawKernel(f"{HEAD}{body}\n}}", "k"), (2,), (32,), given)
+    assert got.kinds & {"race", "missing-syncwarp"}
+
+
+def test_pointers_that_kernels_keep_lead_to_the_same_arrays_in_the_next_launch():
+    a, y, places = np.array([3, 4, 5], np.float32), np.array([10, 20, 30], np.float32), np.zeros(1, np.uint64)
+    module = cuda.RawModule(
+        code="""struct Kept { float* a; };
+        __device__ float* kept;
+        extern "C" __global__ void keep(Kept** k, float* a) { kept = a; *k = new Kept; (*k)->a = a; }
+        extern "C" __global__ void use(float* y, Kept** k) { y[0] = kept[1]; y[1] = (*k)->a[2]; }"""
+    )
+    module.get_function("keep")((1,), (1,), (places, a))
+    module.get_function("use")((1,), (1,), (y, places))
+    assert y.tolist() == [4, 5, 30]

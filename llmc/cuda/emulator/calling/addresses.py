@@ -12,19 +12,29 @@ import numpy as np
 
 from llmc.cuda.emulator.calling.arguments import Argument
 
-FIRST = 1 << 16  # no array begins below
+FIRST, LAST = 1 << 16, 1 << 48  # between them lie all arrays
 MOST = 1 << 20  # bytes of an argument that are searched
 
 
-def followed(arguments) -> list[Argument]:
-    """The arguments, and behind them the arrays to which addresses in them lead, one after the other."""
-    found = list(arguments)
+def followed(arguments, kept=()) -> list[Argument]:
+    """The arguments, and behind them the arrays to which addresses in them lead, one after the other.
+
+    kept: arguments of the launch before to which the kernels have kept pointers, in `__device__` variables, say.
+    """
+    held = {each.array.ctypes.data for each in arguments if each.array is not None}
+    found = [*arguments, *(each for each in kept if each.array.ctypes.data not in held)]
+    live = None
     for argument in found:  # of those that are appended meanwhile, too: an array of structs may lead to the next
-        for word in words_in(argument) if argument.points else ():
-            if not any(_holds(each.array, word) for each in found) and (named := _live(word)):
-                name, array = named
-                points = array.dtype == np.uint64 or array.dtype.kind == "V"
-                found.append(Argument(name, array, None, not array.flags.writeable, points=points))
+        if argument.points and (words := words_in(argument)).size:
+            for known in found:
+                words = words if known.array is None else words[~_inside(known.array, words)]
+            if words.size and live is None:
+                live = list(_live())
+            for name, array in live if words.size else ():
+                if (there := _inside(array, words)).any():
+                    points = array.dtype == np.uint64 or array.dtype.kind == "V"
+                    found.append(Argument(name, array, None, not array.flags.writeable, points=points))
+                    words = words[~there]
     return found
 
 
@@ -35,7 +45,7 @@ def words_in(argument) -> np.ndarray:
     else:
         data = argument.packed or b""
     words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    return words[words >= FIRST]
+    return words[(words >= FIRST) & (words < LAST)]
 
 
 def redirect(memory: int, size: int, moves):
@@ -46,26 +56,26 @@ def redirect(memory: int, size: int, moves):
         words[there] += np.uint64((new - old) % 2**64)
 
 
-def _holds(array, address) -> bool:
-    return array is not None and 0 <= int(address) - array.ctypes.data < array.nbytes
+def _inside(array, words):
+    start = array.ctypes.data
+    return (words >= start) & (words < start + array.nbytes)  # (words,) bool
 
 
-def _live(address):
-    """(name, array) of the variable, or of what a list, dict or object in one holds, in whose memory this lies."""
+def _live():
+    """(name, array) of what variables of the running functions hold, themselves or in a list, dict or object."""
     frame, seen = sys._getframe(1), set()
     while frame is not None:
         for variables in (frame.f_locals, frame.f_globals):
             if id(variables) not in seen:
                 seen.add(id(variables))
-                for each in variables.items():
-                    for name, value in (each, *_inside(*each)):
-                        if isinstance(value, np.ndarray) and value.flags.c_contiguous and _holds(value, address):
-                            return name, value
+                for each in list(variables.items()):
+                    for name, value in (each, *_held(*each)):
+                        if isinstance(value, np.ndarray) and value.flags.c_contiguous and value.nbytes:
+                            yield name, value
         frame = frame.f_back
-    return None
 
 
-def _inside(name, value):
+def _held(name, value):
     if isinstance(value, list | tuple):
         return [(f"{name}[{k}]", each) for k, each in enumerate(value)]
     if isinstance(value, dict):

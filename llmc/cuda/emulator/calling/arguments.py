@@ -130,6 +130,6 @@ def _wrong_dtype(parameter, value):
     mend = numpy_name(parameter)
     was = value.dtype if value.dtype.isnative else f"{value.dtype} (the other byte order)"
     told = f"is {was}, but `{parameter.declared}` expects {expected}: convert it with .astype({mend})"
-    if value.dtype.kind in "iu" and parameter.count > 1 and value.nbytes % parameter.size == 0:
+    if parameter.count > 1 and value.nbytes % parameter.size == 0:
         told += f", or take its bytes as they are with .view({mend})"
     return parameter.wrong(told)

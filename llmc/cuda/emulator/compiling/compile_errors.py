@@ -150,8 +150,8 @@ def _hint(text, code, source, own, said):
     if hint := habit(text, source, name):
         return f"Hint: {hint}."
     if "'std'" in text:
-        return f"Hint: {by_name(name) or 'use CUDA functions, without std::'}."
-    if name and (hint := by_name(name)):
+        return f"Hint: {by_name(name, code) or 'use CUDA functions, without std::'}."
+    if name and (hint := by_name(name, code)):
         return f"Hint: {hint}."
     if name:
         return _unknown_name(name, code, said)

@@ -32,6 +32,7 @@ RUNTIME = HERE / "runtime"
 COMMON = (
     *("-fPIC", "-fvisibility=hidden", "-fno-math-errno", "-ffp-contract=off", "-fdiagnostics-color=never"),
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
+    *("-ffunction-sections", "-fdata-sections"),  # so that the linker drops what the kernel does not use
     "-fno-strict-aliasing",  # kernels look at the same bytes as halves, as unsigned, as uint4
     "-fstack-protector-strong",  # what is written behind a local array is noticed: __stack_chk_fail in llmc_words.h
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
@@ -166,7 +167,7 @@ def _options(options):
             lines.append(f"#undef {word[2:]}\n")
         elif word.startswith("-D"):
             macro, given, text = word[2:].partition("=")
-            lines.append(f"#define {macro} {text if given else 1}\n")
+            lines.append(f"#define {macro} {text if given else 1}\n" + "#include <cassert>\n" * (macro == "NDEBUG"))
     return (f"-std={standard}", *flags), "".join(lines)
 
 
@@ -210,7 +211,9 @@ def _build(tool, flags, text, library, checked, failure):
     with whole(library) as out:
         source = out.parent / SOURCE_FILE
         source.write_text(text, encoding="utf-8")
-        symbols = ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic",)
+        symbols = (
+            ("-undefined", "dynamic_lookup") if sys.platform == "darwin" else ("-Wl,-Bsymbolic", "-Wl,--gc-sections")
+        )
         link = [*tool.command, "-O2", "-shared", *symbols, "-o", str(out)]  # zig adds its own checks below -O2
         flags = (*_headers_once(tool, flags), *flags)
         if not checked:

@@ -147,7 +147,7 @@ def by_message(text) -> str:
     return next((hint for pattern, hint in HINTS if re.search(pattern, text)), "")
 
 
-def by_name(name) -> str:
+def by_name(name, code="") -> str:
     """The hint for a name that is not declared: where it comes from, or that it belongs to the host; or ""."""
     if known := next((hint for names, hint in FROM_HOST if name in names), ""):
         return known
@@ -156,4 +156,6 @@ def by_name(name) -> str:
     if re.match(r"(?:cuda|cublas|cublasLt|cudnn|cufft|nccl)[A-Z]", name):
         return "it belongs to the host's part of CUDA: leave it out, and do this from Python"
     header = next((header for pattern, header in HEADERS if re.match(pattern, name)), "")
+    if f"<{header}>" in code:
+        return f"the emulator's {header} does not have {name}"
     return f"{name} needs `#include <{header}>` at the top" if header else ""

@@ -13,7 +13,7 @@ from llmc.cuda.emulator.compiling.ptx.statements import statements
 from llmc.cuda.emulator.compiling.ptx.translation import problem, translate
 from llmc.cuda.emulator.compiling.source import ENTRIES_FILE, INCLUDE, SOURCE_FILE
 from llmc.cuda.emulator.compiling.text import mask, without_directives
-from llmc.cuda.emulator.compiling.units import reached, units, used_by
+from llmc.cuda.emulator.compiling.units import WORD, reached, units, used_by
 from llmc.errors import KernelError
 
 FROM_PYTHON = "keep the kernels, and do this from Python"
@@ -64,8 +64,9 @@ def _features(masked):
     own = set(re.findall(r"\b(?:class|struct|namespace)\s+(\w+)", masked))
     for pattern, feature, instead in FEATURES:
         for match in re.finditer(pattern, masked):
-            if re.match(r"\w*", match.group())[0] in own:
-                continue  # not CUB's, but a class of the text's own
+            word = WORD.match(match.group())
+            if word and (word[0] in own or re.search(rf"\b{word[0]}\s*\([^;{{}}]*\)\s*{{", masked)):
+                continue  # not CUB's, but a class or a function of the text's own
             yield match.start(), f"the emulator does not run {_name(feature, match.group())}; {instead}"
 
 
@@ -97,7 +98,8 @@ def _without_unused(text, names) -> str:
         raise _error(text, refused[0])
     needed = set().union(*(used[k] for k in range(len(names)) if k not in refused))
     for i, unit in enumerate(pieces):
-        if i not in needed and (unit.function or reached(pieces, unit.uses) & wrong.keys() or i in wrong):
+        explicit = re.match(r"template\s*[^<\s]", own[unit.start : unit.end])  # an instance: template void f<2>(int);
+        if i not in needed and (unit.function or explicit or reached(pieces, unit.uses) & wrong.keys() or i in wrong):
             text = _blank(text, unit)
     gone = {name for i, unit in enumerate(pieces) if i not in needed and not unit.function for name in unit.names}
     return _entries(text, {k: _error(text, each) for k, each in refused.items()}, gone)

@@ -75,7 +75,7 @@ def _unit(text, start, end, head, scopes) -> Unit:
 
 def _name(head) -> str:
     """What a declaration declares: the word before its parameters, else the last word before its value."""
-    head = re.sub(r"__attribute__\s*\(\(.*?\)\)\)?", " ", head, flags=re.DOTALL)
+    head = re.sub(r"__attribute__\s*\(\(.*?\)\)\)?|\b(?:public|private|protected)\s*:", " ", head, flags=re.DOTALL)
     while (shorter := re.sub(r"<[^<>]*>", " ", head)) != head:
         head = shorter
     if member := re.search(r"(\w+)\s*::\s*(?:~|operator\b)", head):

@@ -140,7 +140,7 @@ def deadlock(found) -> str:
     if found.problem.detail:  # a barrier with a number and a count
         return f"{found.quoted or 'the kernel '}waits for {found.problem.detail}"
     if not lanes and found.problem.pc and not found.problem.line:
-        return f"{found.quoted or 'the kernel '}waits for a value that no thread writes any more"
+        return f"{found.quoted or 'the kernel '}waits for what no thread writes any more, in this block or before it"
     group = f"{lane_list(lanes)} of a warp" if lanes else "threads of the block"
     return f"{found.quoted or 'the kernel '}waits for {group}, but not all of them come{_others(found)}"
 

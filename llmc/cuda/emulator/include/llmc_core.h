@@ -23,13 +23,16 @@ struct dim3 {
 #else
 #define LLMC_THREAD_LOCAL __thread
 #endif
+#define LLMC_TEXT(x) #x
+#define LLMC_SYMBOL_OF(prefix, name) LLMC_TEXT(prefix) #name
+#define LLMC_SYMBOL(name) LLMC_SYMBOL_OF(__USER_LABEL_PREFIX__, name)
 #ifndef LLMC_RUNTIME
 extern "C" {
 extern LLMC_THREAD_LOCAL const uint3 threadIdx, blockIdx;
 extern LLMC_THREAD_LOCAL const uint3 llmc_block_dim, llmc_grid_dim;
+// no macros: a local variable may have such a name
+extern LLMC_THREAD_LOCAL const dim3 blockDim __asm__(LLMC_SYMBOL(llmc_block_dim)), gridDim __asm__(LLMC_SYMBOL(llmc_grid_dim));
 }
-#define blockDim (*(const ::dim3*)&llmc_block_dim)  // ::, for a parameter may be called dim3
-#define gridDim (*(const ::dim3*)&llmc_grid_dim)
 static const int warpSize = 32;
 #endif
 
@@ -55,6 +58,7 @@ void llmc_inactive_lane(int line, int lane, const void* from);    // a shuffle r
 void llmc_yield();                                                // let the others run: after a failed CAS, in a spin
 unsigned llmc_lane();
 unsigned llmc_tid();  // index of the thread in its block
+unsigned llmc_dynamic_bytes();
 void* llmc_dynamic_shared();
 char* llmc_static_shared();
 [[noreturn]] void llmc_stop(int why, int line, const char* detail);

@@ -31,7 +31,7 @@ def _bring_in(slot, unwritten):
                 repeat = max(1, member.array.dtype.itemsize >> slot.shift)
                 slot.written[slot.cells_of(member)] = np.repeat(~unwritten[i].ravel(), repeat)  # (cells of the array,)
     written = None if slot.written is None else slot.written.ctypes.data
-    slot.place = native.library().llmc_place(slot.index, size, slot.low % 16, slot.shift, argument, written)
+    slot.place = native.library().llmc_place(slot.index, size, slot.low, slot.shift, argument, written)
     if not slot.place:
         raise KernelError(f"no memory to check a launch on {size / 1e6:.0f} MB; use smaller arrays or check=False.")
     ctypes.memmove(slot.place, slot.low, size)
@@ -122,7 +122,8 @@ def launch(
                 for slot in slots:
                     _take_out(slot, unwritten)
         finally:
-            native.library().llmc_forget(len(slots))
+            kept = native.library().llmc_forget(len(slots))
+            library.kept = [each for slot in slots if kept >> slot.index & 1 for _, each in slot.members]
         raw = Raw(library.path, code, kernel, grid, block, arguments, shared_arrays=arrays)
         read(handle, raw)
         native.release(handle)

@@ -7,7 +7,7 @@ there.
 import ctypes
 import os
 import threading
-from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
@@ -38,9 +38,9 @@ def library():
     library.llmc_abort.argtypes = [c_void_p, c_int]
     library.llmc_outcome.argtypes = [c_void_p, POINTER(Outcome)]
     library.llmc_release.argtypes = [c_void_p]
-    library.llmc_place.argtypes = [c_int, c_size_t, c_int, c_int, c_int, c_void_p]
+    library.llmc_place.argtypes = [c_int, c_size_t, c_void_p, c_int, c_int, c_void_p]
     library.llmc_place.restype = c_void_p
-    library.llmc_forget.argtypes = [c_int]
+    library.llmc_forget.argtypes, library.llmc_forget.restype = [c_int], c_uint64
     library.llmc_shared_arrays.argtypes = [c_int] + 3 * [POINTER(c_int64)]
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=library.llmc_after_fork)
@@ -52,7 +52,7 @@ class Library:
 
     def __init__(self, path: Path):
         library()
-        self.path = path
+        self.path, self.kept = path, []
         self._cdll = ctypes.CDLL(str(path))
         self.anchor = ctypes.cast(self._cdll.llmc_shared_memory, c_void_p).value
 

@@ -18,6 +18,7 @@ struct Arena {
     bool shared_mark[MOST_SHARED_ARRAYS];
     char* base = nullptr;
     Region slots[MOST_ARRAYS] = {};
+    int used = 0;  // of them
     Region shared_static = {}, shared_dynamic = {}, module = {}, heap = {};
 };
 extern Arena arena;

@@ -24,6 +24,8 @@ void place_heap() {
     r.written = (uint8_t*)mmap(nullptr, HEAP >> 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+char* heap_end() { return heap_next; }
+
 bool heap_holds(const char* address, int size) {
     auto next = heap_blocks.upper_bound((char*)address);
     if (next == heap_blocks.begin()) return false;

@@ -14,6 +14,7 @@ LLMC_THREAD_LOCAL Worker* llmc_worker;
 }
 extern "C" unsigned llmc_lane() { return llmc_worker->current->lane; }
 extern "C" unsigned llmc_tid() { return llmc_worker->current->id; }
+extern "C" unsigned llmc_dynamic_bytes() { return llmc_worker->launch->shared; }
 extern "C" void* llmc_dynamic_shared() { return llmc_worker->dynamic_shared; }
 
 // Where the library's static __shared__ arrays begin, rounded down: what is aligned in the one is aligned in the other.

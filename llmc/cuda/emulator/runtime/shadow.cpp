@@ -151,9 +151,10 @@ static void settle(const Here& h, Access r) {
     if (s.block == h.w.block && s.epoch == h.w.epoch) excuse(*h.w.launch, r.pc);
 }
 
-// A read of what this thread's atomic was the last to change: `others`, of another thread, came before it by chance.
+// A read of what this thread's atomic was the last to change: `others`, of another thread of the block, came before it
+// by chance. One of another block may be known to be over, by a count of blocks; what comes too late is seen later.
 static void read_own_atomic(const Here& h, Access others, unsigned bytes) {
-    if (h.vol || others.segment < h.first || !(others.bytes & bytes) || ordered(h.w, h.t, others, h.first)) return;
+    if (h.vol || others.segment < h.w.first_segment || !(others.bytes & bytes) || ordered(h.w, h.t, others, h.first)) return;
     report(h.w, race(h, READS, others, UPDATES), h.w.accesses);
     look(h);
 }
@@ -182,9 +183,9 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access r = cell.read;
     if (is_mine(h, r)) {
         cell.read.bytes |= bytes;
-    } else if (!r.atomic && (int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first) &&
-               !passed_on(h, r)) {  // of that one, nobody's write can come too early
-        cell.read.several = 1;  // keep the first: one witness is enough
+    } else if (!r.atomic && !ordered(h.w, h.t, r, h.first) && !passed_on(h, r)) {  // of what was passed on, no
+        if (!(r.bytes & bytes)) return;  // write can come too early; a read of other bytes has no room here
+        cell.read.several = 1;           // keep the first: one witness is enough
         cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
         cell.read.bytes |= bytes;
     } else {
@@ -194,7 +195,7 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
 
 // Whether an earlier read, or one of the others in its stretch, may come after the write that happens now.
 static bool read_is_unordered(const Here& h, Access r) {
-    if ((int(r.thread) != h.t.id || is_asynchronous(h.w, r)) && !ordered(h.w, h.t, r, h.first)) return true;
+    if (!ordered(h.w, h.t, r, h.first)) return true;
     if (!r.several) return false;
     r.thread = r.other_warps ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;  // any of the others will do
     return !ordered(h.w, h.t, r, h.first);
@@ -202,7 +203,7 @@ static bool read_is_unordered(const Here& h, Access r) {
 
 void write_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access w = cell.write, r = cell.read;
-    bool again = is_mine(h, w);
+    bool again = is_mine(h, w) && !w.atomic;
     if (w.bytes & bytes && !again && !ordered(h.w, h.t, w, h.first) && !excused(h, w) && !h.w.pending.on) {
         h.w.pending = {true, h.address, h.size, {}, race(h, WRITES, w, w.atomic ? UPDATES : WRITES), h.w.accesses};
         memcpy(h.w.pending.before, h.address, h.size);

@@ -51,6 +51,8 @@ struct Region {  // memory that a kernel may touch
     uint8_t* written;  // one for each 1 << shift bytes, or null where it does not matter
     int shift, space, argument;
     size_t room;  // bytes of `cells`
+    char* home;   // the caller's array, of which this is a copy
+    bool kept;    // whether a kernel keeps a pointer to it for the next launch
 };
 
 // A stretch of a warp's life without a barrier or __syncwarp in between.

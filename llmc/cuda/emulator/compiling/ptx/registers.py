@@ -16,6 +16,7 @@ SPECIAL = {  # registers that tell a thread who it is
     "clock": "(unsigned)clock64()",
     "clock64": "(unsigned long long)clock64()",
     "globaltimer": "globaltimer()",
+    "dynamic_smem_size": "llmc_dynamic_bytes()",
     "lanemask_eq": "(1u << llmc_lane())",
     "lanemask_lt": "llmc_ptx::lanes_below()",
     "lanemask_le": "(llmc_ptx::lanes_below() << 1 | 1)",

@@ -1,1 +1,4 @@
-// Everything is in llmc_cuda.h, which every kernel sees first.
+#ifdef NDEBUG
+#undef assert
+#define assert(condition) ((void)0)
+#endif
