@@ -3,9 +3,9 @@
     python -m llmc.tests.emulator.operations        on a GPU: write what it gives
 
 The file has the bits of the numbers that functions of 1, 2 and 3 arguments get (all combinations of them), by their
-types (f float, d double, i int, u unsigned, l long long, h __half, b __nv_bfloat16), and a row for each operation: the
-types of its arguments x, y, z, the type of its result, the expression, how many units in the last place it may differ
-(-1: any number), and the bits of all results.
+types (f float, d double, i int, u unsigned, l long long, v unsigned long long, s unsigned short, h __half, b
+__nv_bfloat16), and a row for each operation: the types of its arguments x, y, z, the type of its result, the expression
+or the instruction of PTX, how many units in the last place it may differ (-1: any number), and the bits of all results.
 """
 
 import json
@@ -18,8 +18,9 @@ from llmc.precision import bfloat16
 
 FILE = Path(__file__).with_name("operations.json")
 TYPES = dict(f="float", d="double", i="int", u="unsigned", l="long long", h="__half", b="__nv_bfloat16")
-TYPES |= dict(v="unsigned long long")
-DTYPES = dict(f="f4", d="f8", i="i4", u="u4", l="i8", v="u8", h="f2", b="u2")
+TYPES |= dict(v="unsigned long long", s="unsigned short")
+DTYPES = dict(f="f4", d="f8", i="i4", u="u4", l="i8", v="u8", s="u2", h="f2", b="u2")
+REGISTERS = dict(f="f", d="d", i="r", u="r", l="l", v="l", s="h")  # the letters of inline PTX
 TABLE = json.loads(FILE.read_text(encoding="utf-8"))
 GROUPS = {}  # (types, result): rows
 for row in TABLE["rows"]:
@@ -42,7 +43,12 @@ def kernel(types, result, expressions) -> str:
     n, out = arguments(types)[0].size, TYPES[result]
     takes = ", ".join(f"const {TYPES[type_]}* {name}s" for type_, name in zip(types, "xyz"))
     given = " ".join(f"{TYPES[type_]} {name} = {name}s[i];" for type_, name in zip(types, "xyz"))
-    lines = "".join(f"    out[{k * n} + i] = ({out})({each});\n" for k, each in enumerate(expressions))
+    inputs = ", ".join(f'"{REGISTERS.get(type_)}"({name})' for type_, name in zip(types, "xyz"))
+    asm = f'{{{{ {out} r; asm volatile("{{}}" : "={REGISTERS.get(result)}"(r) : {inputs}); out[{{}} + i] = r; }}}}'
+    lines = "".join(
+        f"    {asm.format(each, k * n) if each.endswith((';', '}')) else f'out[{k * n} + i] = ({out})({each});'}\n"
+        for k, each in enumerate(expressions)
+    )
     head = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" if {"h", "b"} & {*types, result} else ""
     return (
         f'{head}extern "C" __global__ void operations({out}* out, {takes}) {{\n    int i = threadIdx.x, e;\n'

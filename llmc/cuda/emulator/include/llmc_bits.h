@@ -38,8 +38,8 @@ LLMC_INLINE unsigned long long __brevll(unsigned long long x) {
     return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 
-// Each of the four low nibbles of `selector` picks one of the eight bytes of y:x; its top bit spreads the byte's sign.
-LLMC_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+// PTX's prmt: each of the four low nibbles of `selector` picks a byte of y:x; its top bit spreads the byte's sign.
+LLMC_INLINE unsigned llmc_prmt(unsigned x, unsigned y, unsigned selector) {
     unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned result = 0;
     for (int k = 0; k < 4; k++) {
@@ -49,6 +49,7 @@ LLMC_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     }
     return result;
 }
+LLMC_INLINE unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) { return llmc_prmt(x, y, selector & 0x7777); }
 
 LLMC_INLINE unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
     return ((unsigned long long)high << 32 | low) << (shift & 31) >> 32;

@@ -19,7 +19,7 @@ LLMC_INLINE double __hiloint2double(int high, int low) {
 // The bits of the tf32 nearest to a float, ties away from zero: 8 bits of exponent, 10 of mantissa, then zeros.
 LLMC_INLINE unsigned llmc_tf32(float x) {
     unsigned bits = llmc_bits<unsigned>(x);
-    return isnan(x) ? bits | 0x400000 : (bits + 0x1000) & ~0x1fffu;
+    return (isnan(x) ? bits : bits + 0x1000) & ~0x1fffu;
 }
 
 // x is a whole number. The bounds are exact in double, except the upper ones of 64-bit types, which are one too large.

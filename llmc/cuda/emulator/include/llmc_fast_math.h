@@ -19,21 +19,21 @@ LLMC_INLINE float __fdividef(float x, float y) {  // of a divisor from 2^126 on,
 LLMC_INLINE float __saturatef(float x) { return x > 0 ? (x < 1 ? x : 1.0f) : 0.0f; }  // a NaN becomes 0
 LLMC_INLINE float __frsqrt_rn(float x) { return (float)(1 / sqrt((double)x)); }
 
-// A result is given by `near`, the nearest double, and by the sign of what remains beyond it. `direction`:
-// -1 down, 1 up, 0 to nearest, 2 towards zero.
+// A result is given by `near`, the nearest double, and by the sign of what remains beyond it: of one that is too large
+// for a double, all that infinity is too much. `direction`: -1 down, 1 up, 0 to nearest, 2 towards zero.
 template <class F>
 LLMC_INLINE F llmc_round(double near, double rest, int direction) {
     F rounded = (F)near;
     double error = near - (double)rounded;
-    if (error == 0) error = rest;
-    if (direction == 2) direction = near < 0 ? 1 : -1;
+    if (error == 0 || isinf(near)) error = rest;
+    if (direction == 2) direction = signbit(near) ? 1 : -1;
     if (direction > 0 && error > 0) return nextafter(rounded, (F)INFINITY);
     if (direction < 0 && error < 0) return nextafter(rounded, (F)-INFINITY);
     return rounded;
 }
 LLMC_INLINE double llmc_rest_of_sum(double a, double b, double sum) {
     double part = sum - a;
-    return isfinite(sum) ? (a - (sum - part)) + (b - part) : 0;
+    return isfinite(sum) ? (a - (sum - part)) + (b - part) : isfinite(a) && isfinite(b) ? -sum : 0;
 }
 template <class F>
 LLMC_INLINE F llmc_add(double a, double b, int direction) {
@@ -42,11 +42,13 @@ LLMC_INLINE F llmc_add(double a, double b, int direction) {
 }
 template <class F>
 LLMC_INLINE F llmc_mul(double a, double b, int direction) {
-    return llmc_round<F>(a * b, isfinite(a * b) ? fma(a, b, -(a * b)) : 0, direction);
+    double beyond = isfinite(a) && isfinite(b) ? -(a * b) : 0;
+    return llmc_round<F>(a * b, isfinite(a * b) ? fma(a, b, -(a * b)) : beyond, direction);
 }
 template <class F>
 LLMC_INLINE F llmc_div(double a, double b, int direction) {
     double q = a / b, rest = isfinite(q) && isfinite(b) ? fma(-q, b, a) : 0;
+    if (isinf(q) && isfinite(a) && b != 0) return llmc_round<F>(q, -q, direction);
     return llmc_round<F>(q, b < 0 ? -rest : rest, direction);
 }
 template <class F>
@@ -57,6 +59,7 @@ LLMC_INLINE F llmc_sqrt(double a, int direction) {
 template <class F>
 LLMC_INLINE F llmc_fma(double a, double b, double c, int direction) {  // a * b + c as near + rest
     double p = a * b, near = sizeof(F) == 4 ? p + c : fma(a, b, c);
+    if (isinf(near) && isfinite(a) && isfinite(b) && isfinite(c)) return llmc_round<F>(near, -near, direction);
     if (!isfinite(p) || !isfinite(near)) return (F)near;
     double rest = (llmc_rest_of_sum(p, c, p + c) + ((p + c) - near)) + fma(a, b, -p);
     if (direction < 0 && near == 0 && rest == 0) return signbit(p) || signbit(c) ? (F)-0.0 : (F)0;

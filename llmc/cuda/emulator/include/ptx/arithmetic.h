@@ -98,7 +98,7 @@ LLMC_INLINE u32 shf_l_wrap(u32 a, u32 b, u32 n) { return __funnelshift_l(a, b, n
 LLMC_INLINE u32 shf_l_clamp(u32 a, u32 b, u32 n) { return __funnelshift_lc(a, b, n); }
 LLMC_INLINE u32 shf_r_wrap(u32 a, u32 b, u32 n) { return __funnelshift_r(a, b, n); }
 LLMC_INLINE u32 shf_r_clamp(u32 a, u32 b, u32 n) { return __funnelshift_rc(a, b, n); }
-LLMC_INLINE u32 prmt(u32 a, u32 b, u32 selector) { return __byte_perm(a, b, selector); }
+LLMC_INLINE u32 prmt(u32 a, u32 b, u32 selector) { return llmc_prmt(a, b, selector); }
 // Each bit of the result is looked up in `table`: its index is made of the bits of a (4), b (2) and c (1).
 LLMC_INLINE u32 lop3(u32 a, u32 b, u32 c, u32 table) {
     u32 result = 0;
