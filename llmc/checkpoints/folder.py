@@ -26,18 +26,26 @@ from llmc.checkpoints.names import (
     state_path,
 )
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
-from llmc.checkpoints.record import write_record
+from llmc.checkpoints.record import read_record, write_record
 from llmc.errors import UserError, why
+from llmc.files.digest import digest
 
 
 def newest_model(folder) -> Path | None:
     """The file with the newest weights of a run folder: model.bin or its newest checkpoint's; None without either.
 
-    While a finished run is continued, its model.bin stays until there is a new one, so a checkpoint can be newer.
+    While a finished run is continued, its model.bin stays until there is a new one, so a checkpoint can be newer: then
+    it knows that model.bin. Only of llm.c's checkpoints, which know nothing, the time of the file tells.
     """
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
-    files = [final] * final.is_file() + ([] if step is None else [model_path(folder, step)])
-    return max(files, key=saved_at, default=None)  # model.bin, when both are as new
+    if step is None or not final.is_file():
+        return final if step is None and final.is_file() else None if step is None else model_path(folder, step)
+    known = {}
+    with suppress(UserError):  # a damaged one; who reads the model says so
+        known = read_record(done_path(folder, step))["files"]
+    if known:
+        return model_path(folder, step) if known.get(FINAL_MODEL) == digest(final) else final
+    return max([final, model_path(folder, step)], key=saved_at)
 
 
 def saved_at(path) -> int:
@@ -87,9 +95,9 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0, others=dict
         _remove_leftovers(folder)
         try:
             digests = [write_model(new_name(names[0]), model), write_optimizer_state(new_name(names[1]), model, state)]
-            for rank, digest in others().items():
+            for rank, of_part in others().items():
                 names.append(state_path(folder, step, rank))
-                digests.append(digest)
+                digests.append(of_part)
             _publish(folder, step, names, digests, {**state.about, "parts": model.part[1]})
         finally:
             _remove_leftovers(folder)

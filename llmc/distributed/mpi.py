@@ -74,8 +74,10 @@ class MpiRanks(Ranks):
         self.barrier()
 
 
-def connect() -> MpiRanks:
-    """The ranks that mpirun has started. Raises UserError where mpi4py is missing, or finds no MPI library."""
+def connect(started: int) -> MpiRanks:
+    """The ranks that mpirun has started, so many. Raises UserError where mpi4py is missing, or finds no MPI library, or
+    one to which this mpirun does not belong: then each process would train alone.
+    """
     try:
         from mpi4py import MPI
     except ImportError:
@@ -84,6 +86,11 @@ def connect() -> MpiRanks:
     except RuntimeError as error:  # mpi4py's word for a library that it cannot load
         first = str(error).splitlines()[0]
         raise UserError(f"mpi4py finds no MPI library ({first}); run `{pip('install', 'mpich')}`.") from None
+    if MPI.COMM_WORLD.Get_size() != started:
+        raise UserError(
+            f"mpirun started {started} processes, but mpi4py sees {MPI.COMM_WORLD.Get_size()}: it uses another MPI"
+            f" ({MPI.Get_library_version().split(',')[0].strip()}); start the ranks with that one's mpirun."
+        )
     return MpiRanks(MPI.COMM_WORLD)
 
 

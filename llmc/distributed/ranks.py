@@ -89,7 +89,7 @@ class Ranks:
                 if other.get(name) != value:
                     raise UserError(
                         f"rank 0 has {name} {value!r} and rank {rank} {other.get(name)!r}; start all ranks with the"
-                        " same command and the same version of llmc."
+                        " same command, the same files and the same version of llmc."
                     )
 
 

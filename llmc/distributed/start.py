@@ -40,7 +40,7 @@ def connect(rank=None, world=None, server=None, init_file=None, say=print, patie
                 f"Slurm started {found[1]} processes, but not as an MPI program; say where they meet, with --server"
                 " HOST:PORT or --init-file PATH."
             )
-        return Ranks() if launcher is None else mpi.connect()
+        return Ranks() if launcher is None else mpi.connect(found[1])
     if (rank is None) != (world is None):
         raise UserError("--rank and --world belong together; give both, or let mpirun or Slurm set them.")
     rank, world = (rank, world) if rank is not None else found

@@ -19,7 +19,7 @@ class HellaSwag:
         with in_turn(ranks):  # the first one fetches them
             examples = load_examples(encoding=encoding, V=config.V, say=say)
         self.shape = settings.batch_size, settings.sequence_length
-        self.count, self.own, self.ranks = len(examples), examples[ranks.rank :: ranks.world], ranks
+        self.all, self.count, self.own, self.ranks = examples, len(examples), examples[ranks.rank :: ranks.world], ranks
 
     def accuracy(self, model, stop=lambda: False):
         """The share of examples whose real ending costs least per token; None when stop() becomes true by then."""

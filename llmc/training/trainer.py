@@ -18,10 +18,11 @@ from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
 from llmc.data.permuted import LLM_C, PermutedLoader
 from llmc.data.shuffled import ShuffledLoader
-from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths
+from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths, token_table
 from llmc.distributed.data_parallel import ALONE, DataParallel
 from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_byte
+from llmc.files.digest import json_digest
 from llmc.model import find_recompute
 from llmc.sampling import generate
 from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
@@ -94,7 +95,7 @@ class Trainer:
         self._begun = deque()  # (functions of the losses, learning rate, function of the norm, loader's state) of steps
         if state is not None:
             self._resume(state)
-        ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step})
+        ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step, **self._inputs()})
         self.together.start()
         if arrays is not None:
             with in_turn(
@@ -132,6 +133,17 @@ class Trainer:
                 "surroundings": self._surroundings,
             },
         )
+
+    def _inputs(self) -> dict:
+        """Digests of what must be the same for all ranks besides the settings; the weights are rank 0's in any case.
+
+        Of the tokens those of the first file of each kind, which every rank has read by now, and the sizes of all.
+        """
+        prints = [loader.shards.fingerprints() for loader in self._loaders.values()]
+        tokens = [[[size for _, size, _ in each], each[0][2]] for each in prints]
+        found = {"tokens": tokens, "tokenizer": [token.hex() for token in token_table(self.encoding)]}
+        found |= {"HellaSwag examples": self.hellaswag.all} if self.hellaswag else {}
+        return {f"the digest of {name}": json_digest(value)[:12] for name, value in found.items()}
 
     @property
     def _loaders(self):

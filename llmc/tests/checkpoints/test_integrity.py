@@ -137,6 +137,13 @@ def test_without_a_record_it_is_read_as_before(tmp_path):
     assert load_checkpoint(tmp_path, 11)[1].about["step"] == 11
 
 
+def test_in_a_run_of_ours_an_empty_record_is_damaged(tmp_path):
+    save(tmp_path, 5, 10)
+    (tmp_path / "settings.json").write_text('{"steps": 10, "sha256": "…"}', encoding="utf-8")
+    (tmp_path / "DONE_00000010").write_bytes(b"")
+    assert refusal(tmp_path, 10).startswith(f"{tmp_path / 'DONE_00000010'} is not as it was saved; to continue from")
+
+
 def test_a_checkpoint_that_is_saved_again_knows_its_own_files(tmp_path):
     save(tmp_path, 10)
     m, state = load_checkpoint(tmp_path, 10)

@@ -1,8 +1,10 @@
 """What ranks tell one another, over TCP, between threads of this process."""
 
 import socket
+import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -245,6 +247,15 @@ def plain(monkeypatch):
 def test_options_that_do_not_belong_together(plain, options, words):
     with pytest.raises(UserError, match=words):
         connect(**options, patience=0.1)
+
+
+def test_an_mpirun_of_another_mpi(plain, monkeypatch):
+    world = SimpleNamespace(Get_size=lambda: 1)
+    module = SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=world, Get_library_version=lambda: "MPICH 5.0, 2026"))
+    monkeypatch.setitem(sys.modules, "mpi4py", module)
+    plain.setenv("OMPI_COMM_WORLD_RANK", "0"), plain.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    with pytest.raises(UserError, match=r"mpirun started 2 processes, but mpi4py sees 1: it uses another MPI \(MPICH"):
+        connect()
 
 
 def test_alone(plain):

@@ -281,3 +281,14 @@ def test_layer_by_layer_while_the_backward_pass_goes_on(data, zero):
     (rows, params), (_, other) = together(2, lambda ranks: work(ranks, True))
     (expected, theirs), _ = together(2, lambda ranks: work(ranks, False))
     assert rows == expected and (params == theirs).all() and (params == other).all()
+
+
+def test_ranks_compare_their_tokens_and_tokenizers(tmp_path):
+    def inputs(name, **texts):
+        write_corpus(tmp_path / name, **texts)
+        return Trainer(TrainSettings(**SMALL, **WAYS["one"][1], data=str(tmp_path / name)))._inputs()
+
+    one, same, other = inputs("a"), inputs("b"), inputs("c", train="the dog sat on the mat. " * 100)
+    assert one == same and one["the digest of tokenizer"] == other["the digest of tokenizer"]
+    errors = together(2, lambda ranks: ranks.agree(other if ranks.rank else one))
+    assert "rank 0 has the digest of tokens" in str(errors[0]) and "the same files" in str(errors[1])

@@ -207,6 +207,8 @@ def test_a_continued_run_keeps_what_it_left_until_it_ends_again(settings, tmp_pa
     with pytest.raises(Killed):
         resume(tmp_path / "run", on_step=kill, steps=8)
     assert find_model(tmp_path / "run").name == "model_00000006.bin" and checkpoints(tmp_path / "run") == [4, 6]
+    os.utime(tmp_path / "run" / "model.bin", (2e9, 2e9))  # the clock went back since then
+    assert find_model(tmp_path / "run").name == "model_00000006.bin"
     load_model(tmp_path / "run" / "model.bin")  # it can be used, though the checkpoint that it came from is gone
     resume(tmp_path / "run", quiet=True)
     assert newest_model(tmp_path / "run").name == "model.bin" and not list((tmp_path / "run").glob(".*"))
