@@ -2,8 +2,10 @@
 
 mpirun and Slurm tell each process its number in environment variables. Where neither has started it, `--rank` and
 `--world` do; then the ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
+At `--server`, the ranks know each other by the secret in LLMC_SECRET.
 """
 
+import hashlib
 import os
 import secrets
 import socket
@@ -51,9 +53,14 @@ def connect(rank=None, world=None, server=None, init_file=None, say=print, patie
     if init_file is not None:
         return _meet_by_file(Path(init_file), server, rank, world, say, patience)
     host, port = _address(server)
-    if rank == 0:
-        return tcp.serve(tcp.listen(host, port), world, say=say, patience=patience)
-    return tcp.join(host, port, rank, world, patience=patience)
+    secret = os.environ.get("LLMC_SECRET", "")
+    token = hashlib.sha256(os.fsencode(secret)).digest()[:16] if secret else b""
+    if rank:
+        return tcp.join(host, port, rank, world, token, patience)
+    listening = tcp.listen(host, port)
+    if not secret:
+        say(f"whoever reaches {server} is trusted to be a rank; set LLMC_SECRET, the same for all ranks, to know them.")
+    return tcp.serve(listening, world, token, say, patience)
 
 
 def _launcher():

@@ -5,6 +5,7 @@ it, which is slower than MPI for many ranks, but needs nothing to be installed. 
 NCCL, the network must be one that you trust.
 """
 
+import hmac
 import select
 import socket
 import struct
@@ -164,7 +165,7 @@ def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
                 missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
                 raise UserError(
                     f"after {patience:.0f} seconds, rank {missing} of {world} has not come to {where}; start all ranks"
-                    " with the same --server and --world."
+                    " with the same --server, --world and LLMC_SECRET."
                 ) from None
             rank, its_world = _hello(connection, token)
             if rank is None:
@@ -201,7 +202,7 @@ def _hello(connection, token):
     if len(said) < HELLO.size:
         return None, None
     greeting, its_token, rank, world = HELLO.unpack(said)
-    known = greeting == GREETING and its_token == token.ljust(16, b"\0")
+    known = greeting == GREETING and hmac.compare_digest(its_token, token.ljust(16, b"\0"))
     return (rank, world) if known else (None, None)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from llmc import cuda
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.files.cache_folder import is_usable, wanted_folder
+from llmc.files.cache_folder import objection, wanted_folder
 
 WORTH = 1e9  # FLOPs of a product from which a choice pays: below, the first one is taken
 TIMES = 2  # that each is timed alone, after one launch that is not; the shortest counts
@@ -102,7 +102,7 @@ def _file() -> Path | None:
     from cupy.cuda import cublas, device
 
     folder = wanted_folder()
-    if folder is None or not is_usable(folder):
+    if objection(folder):
         return None
     gpu = "-".join(cuda.name_of_gpu().split())
     return folder / f"products-{gpu}-cublas-{cublas.getVersion(device.get_cublas_handle())}.json"

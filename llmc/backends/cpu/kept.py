@@ -25,6 +25,8 @@ import numba
 from llvmlite import binding
 from numba.core.caching import FunctionCache
 
+from llmc.files.cache_folder import OPEN, is_open_to_others
+
 LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other processes have written
 PRECISIONS, HALVES = ("fp32", "bf16"), ("0", "1")  # of the kernels of each; two processes compile them
 DONE = "compiled."  # a file of that name and precision says that all its kernels are there
@@ -87,30 +89,42 @@ class Forgiving(FunctionCache):
 
 
 def _place(kernel) -> Path:
-    """Where Numba would keep this kernel, or, when it finds no folder that can be written, in a temporary one.
+    """Where Numba would keep this kernel, or, when that cannot be written or is open to others, in a temporary one.
 
     Raises OSError where there is no place for that either.
     """
-    before = numba.config.CACHE_DIR
+    before, mask = numba.config.CACHE_DIR, os.umask(0o077)  # Numba makes folders, which are to be this user's alone
     try:
-        kernel.enable_caching()
-    except RuntimeError:
-        numba.config.CACHE_DIR = temporary_folder()
-        kernel.enable_caching()
+        against = _refused(kernel)
+        if against:
+            numba.config.CACHE_DIR = temporary_folder(against)
+            kernel.enable_caching()
     finally:
+        os.umask(mask)
         numba.config.CACHE_DIR = before
     return Path(kernel.stats.cache_path)
 
 
+def _refused(kernel) -> str:
+    """Why Numba's folder, which is one below that of NUMBA_CACHE_DIR, is not taken; "" if it is."""
+    try:
+        kernel.enable_caching()
+    except RuntimeError:
+        return "there is no folder to keep compiled kernels in"
+    place = Path(kernel.stats.cache_path)
+    if place == Path(__file__).parent / "__pycache__":  # whoever can write there can change llmc itself
+        return ""
+    return next((f"{folder} {OPEN}" for folder in (place.parent, place) if is_open_to_others(folder)), "")
+
+
 @cache
-def temporary_folder() -> str:
+def temporary_folder(against) -> str:
     """A folder that goes when this process ends; the processes that it starts find the kernels there, too."""
     place = TemporaryDirectory(prefix="llmc-kernels-")
     atexit.register(place.cleanup)
     os.environ["NUMBA_CACHE_DIR"] = place.name
     print(
-        "llmc: there is no folder to keep compiled kernels in, so each start takes ten to thirty seconds longer; set"
-        " NUMBA_CACHE_DIR to a folder that can be written.",
+        f"llmc: {against}, so each start takes ten to thirty seconds longer; set NUMBA_CACHE_DIR to one of your own.",
         file=sys.stderr,
     )
     return place.name

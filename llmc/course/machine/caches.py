@@ -1,6 +1,7 @@
 """The doctor's rows about compiled kernels: whether Numba can be loaded, and whether there is a place to keep them."""
 
 import os
+import secrets
 import tempfile
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import llmc
 from llmc.backends import numba_variables
 from llmc.course.machine.advice import Row, set_variable, unset_variables
 from llmc.errors import UserError
-from llmc.files.cache_folder import wanted_folder
+from llmc.files.cache_folder import is_open_to_others, wanted_folder
 
 
 def wrong_variable(what):
@@ -26,14 +27,16 @@ def compiled(what) -> Row:
     own = Path(llmc.__file__).parent / "backends" / "cpu" / "__pycache__"
     users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     numbas = [Path(os.environ["NUMBA_CACHE_DIR"])] if os.environ.get("NUMBA_CACHE_DIR") else []
-    if not any(map(_can_be_written, [*numbas, own, _at_home(users)])):
+    first = next(filter(_can_be_written, [*numbas, own, _at_home(users / "numba")]), None)  # where Numba goes
+    if first is None or (first != own and is_open_to_others(first)):
         costs, name = "each start of training takes ten to thirty seconds longer", "NUMBA_CACHE_DIR"
-    elif not _can_be_written(wanted_folder()):
+    elif not _can_be_written(wanted_folder()) or is_open_to_others(wanted_folder()):
         costs, name = "each notebook compiles the CUDA kernels again", "LLMC_CACHE"
     else:
         return Row(what, "kept on the disk")
-    place = Path(tempfile.gettempdir()) / "llmc-cache"
-    return Row(what, "not kept: their folder cannot be written", "warning", costs, set_variable(name, place))
+    place = Path(tempfile.gettempdir()) / f"llmc-{secrets.token_hex(8)}"  # a name that nobody can take first
+    found = "not kept: their folder cannot be written, or is open to other users"
+    return Row(what, found, "warning", costs, set_variable(name, place))
 
 
 def _at_home(path):

@@ -1,6 +1,7 @@
 """llmc doctor: what it says on machines that we do not have, made of faked facts; and that it never fails or waits."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from llmc.cuda.emulator.compiling import toolchain
 from llmc.errors import NoCompiler
 
 ROOT = Path(__file__).resolve().parents[3]
+modes = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="Windows has none")
 ZEN4 = {"avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}
 
 
@@ -93,17 +95,22 @@ def test_text_and_html_of_the_three_kinds():
         ({"NUMBA_CACHE_DIR": "made/later", "LLMC_CACHE": "later"}, "", ""),
         ({"NUMBA_CACHE_DIR": ".", "LLMC_CACHE": "file/cache"}, "CUDA", "LLMC_CACHE"),
         ({"NUMBA_CACHE_DIR": "file", "XDG_CACHE_HOME": "file"}, "training", "NUMBA_CACHE_DIR"),
+        pytest.param({"NUMBA_CACHE_DIR": ".", "LLMC_CACHE": "open"}, "CUDA", "LLMC_CACHE", marks=modes),
+        pytest.param({"NUMBA_CACHE_DIR": "open"}, "training", "NUMBA_CACHE_DIR", marks=modes),
     ],
 )
 def test_whether_compiled_kernels_have_a_place(there, costs, variable, monkeypatch, tmp_path):
     """Nowhere else: llmc itself lies where nothing can be written, in a file instead of a folder."""
     (tmp_path / "file").write_text("")
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
     monkeypatch.setattr(caches.llmc, "__file__", str(tmp_path / "file" / "__init__.py"))
     for name, place in there.items():
         monkeypatch.setenv(name, str(tmp_path / place))
     row = caches.compiled("compiled kernels")
     assert row.status == ("warning" if costs else "ok") and costs in row.costs and variable in row.command
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "open"]
+    assert not costs or row.command != caches.compiled("again").command  # nobody can guess it, and make it first
 
 
 @pytest.mark.parametrize(

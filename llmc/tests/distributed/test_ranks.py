@@ -4,6 +4,7 @@ import socket
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -273,6 +274,19 @@ def test_slurm_sets_rank_and_world(plain):
     ranks = connect(server=f"{HERE}:{server.getsockname()[1]}")
     assert (ranks.rank, ranks.world, ranks.local) == (1, 2, 1)
     ranks.close()
+
+
+@pytest.mark.parametrize("secret, words", [("", "whoever reaches 127.0.0.1:"), ("known", "somebody at 127.0.0.1 who")])
+def test_at_an_address_ranks_know_a_secret_or_rank_0_says_whom_it_trusts(plain, secret, words):
+    plain.setenv("LLMC_SECRET", secret)
+    with tcp.listen(HERE) as free:
+        (_, port), said = free.getsockname(), []
+    threading.Thread(target=lambda: connect(0, 2, f"{HERE}:{port}", say=said.append).close(), daemon=True).start()
+    with pytest.raises(RankLost) if secret else nullcontext():
+        tcp.join(HERE, port, 1, 2, patience=10).close()
+    if secret:
+        connect(1, 2, f"{HERE}:{port}", patience=10).close()
+    assert len(said) == 1 and said[0].startswith(words)
 
 
 def test_by_file_also_where_an_old_one_lies(plain, tmp_path):

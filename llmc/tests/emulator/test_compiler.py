@@ -40,10 +40,13 @@ def test_a_second_run_starts_no_compiler(cache, monkeypatch, checked):
 
 
 def test_what_goes_in_decides_the_name(cache, monkeypatch):
+    for folder in (cache, cache / ".building-now", cache / ".building-killed"):
+        folder.mkdir(0o700)
+    os.utime(cache / ".building-killed", (0, 0))
     texts = [(CODE, ()), (CODE + " ", ()), (CODE, ("-DA=1",)), (CODE, ("--use_fast_math",))]
     paths = {compiler.compile(code, ("k",), options, checked) for code, options in texts for checked in (False, True)}
     assert len(paths) == 8
-    assert [path for path in cache.iterdir() if path not in paths] == []  # nothing half done stays behind
+    assert [path for path in cache.iterdir() if path not in paths] == [cache / ".building-now"]
 
 
 def test_options_that_concern_a_gpu_change_nothing(cache):

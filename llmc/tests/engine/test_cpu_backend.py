@@ -231,7 +231,7 @@ def keep(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     (tmp_path / "fake_compiler.py").write_text(COMPILER)
-    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").mkdir(0o700)
     kernel = Kernel(tmp_path / "cache")
 
     def keep(error="", precision="fp32"):
@@ -319,16 +319,21 @@ def test_a_compiler_that_fails_costs_nothing_but_its_time(keep):
     assert keep() == folder and kept.is_whole(folder)
 
 
-def test_where_nothing_can_be_written_kernels_are_in_a_temporary_folder(keep, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("opened", ["", "cache", "."] if hasattr(os, "geteuid") else [""])
+def test_where_nothing_may_be_kept_kernels_are_in_a_temporary_folder(keep, tmp_path, monkeypatch, capsys, opened):
     """Said once; the processes that this one starts look there, too."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     kept.temporary_folder.cache_clear()
-    (tmp_path / "cache").rmdir()  # of the Kernel below, which then finds no folder
+    if opened:
+        (tmp_path / opened).chmod(0o777)
+    else:
+        (tmp_path / "cache").rmdir()  # of the Kernel below, which then finds no folder
     first, second = keep(), keep()
     kept.temporary_folder.cache_clear()
     assert first == second and kept.is_whole(first) and first.is_relative_to(os.environ["NUMBA_CACHE_DIR"])
     err = capsys.readouterr().err
-    assert err.startswith("llmc: ") and err.count("\n") == 1 and "NUMBA_CACHE_DIR" in err
+    assert err.startswith(f"llmc: {tmp_path / opened} belongs to another user, or" if opened else "llmc: there is no")
+    assert err.count("\n") == 1 and "NUMBA_CACHE_DIR" in err
 
 
 def test_a_machine_without_any_folder_compiles_in_each_process(keep, tmp_path, monkeypatch):

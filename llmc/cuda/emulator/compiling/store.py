@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 import tempfile
+import time
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from llmc.errors import UserError, why
-from llmc.files.cache_folder import is_usable, wanted_folder
+from llmc.files.cache_folder import objection, wanted_folder
 
 SEALED = sys.platform != "darwin"  # macOS signs libraries, and nothing may follow the signature
 SEAL = b"llmc sha256 "  # and the digest of all that is before it: the end of each library, which no loader reads
@@ -18,13 +20,14 @@ LENGTH = len(SEAL) + hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """LLMC_CACHE, else the platform's cache folder; a temporary one if that is not writable."""
+    """LLMC_CACHE, else the platform's cache folder; a temporary one if that is not writable, or not the user's own."""
     folder = wanted_folder()
-    return folder if folder and is_usable(folder) else _private_folder(folder)
+    against = objection(folder)
+    return _private_folder(folder, against) if against else folder
 
 
 @lru_cache(maxsize=1)
-def _private_folder(instead_of):
+def _private_folder(instead_of, against):
     """A folder that this process removes when it ends. Raises UserError where not even one of these can be made."""
     try:
         place = tempfile.TemporaryDirectory(prefix="llmc-")
@@ -32,8 +35,8 @@ def _private_folder(instead_of):
         raise UserError(f"there is no folder to compile kernels in ({why(error)}); set LLMC_CACHE to one.") from None
     atexit.register(place.cleanup)
     print(
-        f"llmc: {instead_of or 'the home folder'} cannot be written, so kernels are compiled again in each new process;"
-        " set LLMC_CACHE to a folder that can.",
+        f"llmc: {instead_of or 'the home folder'} {against}, so kernels are compiled again in each new process;"
+        " set LLMC_CACHE to a folder of your own.",
         file=sys.stderr,
     )
     return Path(place.name)
@@ -62,6 +65,10 @@ class whole:
 
     def __init__(self, library):
         self.library = library
+        with suppress(OSError):  # another process removes the same
+            for left in library.parent.glob(".building-*"):  # by compilers that were killed, or are at work
+                if time.time() - left.stat().st_mtime > 86_400:  # a day, which no compiler takes
+                    shutil.rmtree(left, ignore_errors=True)
         try:
             self.folder = tempfile.TemporaryDirectory(prefix=".building-", dir=library.parent)
         except OSError as error:
