@@ -165,6 +165,14 @@ TAKEN = {
         extern "C" __global__ void other(float* x) { *x = one(0); }
         __device__ float two(int t) { __shared__ float s[9000]; s[t] = 2; return s[t]; }
         $ { x[t] = two(t); }""",
+    "a method": """__device__ unsigned high(unsigned x) { return __umulhi(x, 2); }
+        struct Fast { unsigned c; __device__ unsigned div(unsigned x) { return high(x); } };
+        void host() { cudaFree(0); }
+        $ { x[t] = 2; }""",
+    "a barrier": """#include <cuda/barrier>
+        $ { __shared__ cuda::barrier<cuda::thread_scope_block> bar; __shared__ float s;
+        if (t == 0) { init(&bar, 2); s = 1; }
+        __syncthreads(); float a = s; bar.arrive_and_wait(); if (t == 1) s = a; __syncthreads(); x[t] = a + s; }""",
     "no asserts": "#define NDEBUG\n#include <cassert>\n$ { assert(*n > 100); x[t] = 2; }",
     "a register": """$ { unsigned r; asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(r)); x[t] = r / 16; }""",
 }

@@ -12,9 +12,6 @@ import numpy as np
 
 from llmc.cuda.emulator.calling.arguments import Argument
 
-FIRST, LAST = 1 << 16, 1 << 48  # between them lie all arrays
-MOST = 1 << 20  # bytes of an argument that are searched
-
 
 def followed(arguments, kept=()) -> list[Argument]:
     """The arguments, and behind them the arrays to which addresses in them lead, one after the other.
@@ -25,7 +22,7 @@ def followed(arguments, kept=()) -> list[Argument]:
     found = [*arguments, *(each for each in kept if each.array.ctypes.data not in held)]
     live = None
     for argument in found:  # of those that are appended meanwhile, too: an array of structs may lead to the next
-        if argument.points and (words := words_in(argument)).size:
+        if argument.points and (words := argument.words()).size:
             for known in found:
                 words = words if known.array is None else words[~_inside(known.array, words)]
             if words.size and live is None:
@@ -36,16 +33,6 @@ def followed(arguments, kept=()) -> list[Argument]:
                     found.append(Argument(name, array, None, not array.flags.writeable, points=points))
                     words = words[~there]
     return found
-
-
-def words_in(argument) -> np.ndarray:
-    """The 8-byte words of an argument that may be addresses, (words,) uint64."""
-    if argument.array is not None:
-        data = argument.array.tobytes() if argument.array.nbytes <= MOST else b""
-    else:
-        data = argument.packed or b""
-    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    return words[(words >= FIRST) & (words < LAST)]
 
 
 def redirect(memory: int, size: int, moves):

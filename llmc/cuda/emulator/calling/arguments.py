@@ -17,6 +17,9 @@ from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_na
 from llmc.cuda.emulator.calling.values import value_bytes
 from llmc.errors import KernelError
 
+FIRST, LAST = 1 << 16, 1 << 48  # between them lie all arrays
+MOST = 1 << 20  # bytes of an argument that are searched for addresses
+
 
 @dataclass(frozen=True)
 class Argument:
@@ -32,6 +35,15 @@ class Argument:
     const: bool
     map: TensorMap | None = None
     points: bool = False
+
+    def words(self) -> np.ndarray:
+        """The 8-byte words that may be addresses, (words,) uint64."""
+        if self.array is not None:
+            data = self.array.tobytes() if self.array.nbytes <= MOST else b""
+        else:
+            data = self.packed or b""
+        words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+        return words[(words >= FIRST) & (words < LAST)]
 
 
 def convert(signature: str, names, args, kernel: str = "kernel") -> list[Argument]:

@@ -97,6 +97,10 @@ def _without_unused(text, names) -> str:
     if refused and len(refused) == len(names):
         raise _error(text, refused[0])
     needed = set().union(*(used[k] for k in range(len(names)) if k not in refused))
+    kept = [
+        each for each in pieces if not each.function and not reached(pieces, each.uses) & wrong.keys()
+    ]  # methods, say
+    needed |= reached(pieces, set().union(*(each.uses for each in kept))) - wrong.keys()
     for i, unit in enumerate(pieces):
         explicit = re.match(r"template\s*[^<\s]", own[unit.start : unit.end])  # an instance: template void f<2>(int);
         if i not in needed and (unit.function or explicit or reached(pieces, unit.uses) & wrong.keys() or i in wrong):

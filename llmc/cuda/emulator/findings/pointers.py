@@ -2,7 +2,6 @@
 
 import re
 
-from llmc.cuda.emulator.calling.addresses import FIRST, words_in
 from llmc.cuda.emulator.findings.places import source_line
 
 USUAL = (
@@ -13,6 +12,7 @@ SHARED = (
     "This instruction takes an address in shared memory, which a pointer is not: pass "
     "`(unsigned)__cvta_generic_to_shared(p)`."
 )
+FIRST = 1 << 16  # no array begins below
 REACH = 1 << 32  # bytes behind an address that still belong to it
 
 
@@ -42,5 +42,5 @@ def _of_null(found) -> str:
 
 def _holds(argument, address) -> bool:
     """Whether one of the argument's 8-byte words is this address, or lies a little before it."""
-    words = words_in(argument)
+    words = argument.words()
     return bool(((words <= address) & (address - words < REACH)).any()) if address >= FIRST else False

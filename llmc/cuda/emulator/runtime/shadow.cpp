@@ -197,7 +197,7 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
 static bool read_is_unordered(const Here& h, Access r) {
     if (!ordered(h.w, h.t, r, h.first)) return true;
     if (!r.several) return false;
-    r.thread = r.other_warps ? (h.t.id + WARP) % MAX_THREADS : h.t.id ^ 1;  // any of the others will do
+    r.thread = r.other_warps ? (h.t.id + WARP) % h.w.num_threads : h.t.id ^ 1;  // any of the others will do
     return !ordered(h.w, h.t, r, h.first);
 }
 
