@@ -62,8 +62,8 @@ class MpiRanks(Ranks):
         for c in chunks(array.size):  # so that no message has more bytes than MPI can count
             self._mpi.Bcast(as_bytes(array[c]))
 
-    def exchange(self, value) -> list:
-        return [from_text(text) for text in self._mpi.allgather(to_text(value))]
+    def exchange(self, value, shape=object) -> list:
+        return [from_text(text, shape) for text in self._mpi.allgather(to_text(value))]
 
     def close(self, reason=""):
         if reason:  # Abort ends the launcher too, and what that has not read by then is lost

@@ -30,7 +30,7 @@ class Nccl:
         from cupy.cuda import nccl
 
         self.rank, self.world, self._nccl = ranks.rank, ranks.world, nccl
-        name = ranks.share(list(nccl.get_unique_id()) if ranks.rank == 0 else None)
+        name = ranks.share(list(nccl.get_unique_id()) if ranks.rank == 0 else None, [int])
         self._communicator = nccl.NcclCommunicator(ranks.world, bytes(name), ranks.rank)
         self._stream = cupy.cuda.Stream(non_blocking=True)
         self._reached, self._done = (cupy.cuda.Event(disable_timing=True) for _ in range(2))
@@ -72,7 +72,7 @@ class Nccl:
             end.record()
         end.synchronize()
         seconds = cupy.cuda.get_elapsed_time(begin, end) / 1e3
-        return self._ranks.share(TRIED / seconds < QUICK)  # as rank 0 found it
+        return self._ranks.share(TRIED / seconds < QUICK, bool)  # as rank 0 found it
 
     @contextmanager
     def group(self):

@@ -12,6 +12,7 @@ from contextlib import nullcontext
 import numpy as np
 
 from llmc.errors import UserError
+from llmc.files.checked_json import parse_json
 
 CHUNK = 1 << 20  # elements that are added at a time
 
@@ -47,8 +48,8 @@ class Ranks:
     def broadcast(self, array):
         """*array (n,) = that of rank 0."""
 
-    def exchange(self, value) -> list:
-        """The values, in JSON's types, of all ranks, in their order."""
+    def exchange(self, value, shape=object) -> list:
+        """The values, in JSON's types, of all ranks, in their order; shape: what each must be (see checked_json)."""
         return [value]
 
     def group(self):
@@ -63,9 +64,9 @@ class Ranks:
 
     # ------------------------------------------------------------------------- made of these
 
-    def share(self, value):
-        """The value, in JSON's types, that rank 0 has; what the others give is ignored."""
-        return self.exchange(value if self.rank == 0 else None)[0]
+    def share(self, value, shape=object):
+        """The value, in JSON's types and of this shape, that rank 0 has; what the others give is ignored."""
+        return from_text(to_text(self.exchange(value if self.rank == 0 else None)[0]), shape)
 
     def sum(self, *numbers) -> list:
         """Of each number, its sum over all ranks, in float64."""
@@ -83,7 +84,7 @@ class Ranks:
 
     def agree(self, what):
         """Raise UserError unless {name: value} is the same on all ranks: it names what differs, and on which rank."""
-        all_of_them = self.exchange(what)
+        all_of_them = self.exchange(what, dict)
         for rank, other in enumerate(all_of_them):
             for name, value in all_of_them[0].items():
                 if other.get(name) != value:
@@ -120,6 +121,11 @@ def to_text(value) -> bytes:
     return json.dumps(value).encode()
 
 
-def from_text(text):
-    """The value of `to_text`."""
-    return json.loads(bytes(text))
+def from_text(text, shape=object):
+    """The value of `to_text`. Raises RankLost for anything else, and for a value that is not of this shape."""
+    try:
+        return parse_json(text, shape)
+    except ValueError as error:
+        raise RankLost(
+            f"a rank sent what this run does not expect ({error}); use one version of llmc on all."
+        ) from None

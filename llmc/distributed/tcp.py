@@ -85,11 +85,14 @@ class TcpRanks(Ranks):
         for peer in self.peers if self.rank == 0 else ():
             _send(peer, array)
 
-    def exchange(self, value) -> list:
+    def exchange(self, value, shape=object) -> list:
         if self.rank:
             self.peers[0].send(to_text(value))
-            return from_text(self.peers[0].receive())
-        values = [value, *(from_text(peer.receive()) for peer in self.peers)]
+            values = from_text(self.peers[0].receive(), [shape])
+            if len(values) != self.world:
+                raise RankLost(f"rank 0 sent {len(values)} values for {self.world} ranks; start all again.")
+            return values
+        values = [value, *(from_text(peer.receive(), shape) for peer in self.peers)]
         for peer in self.peers:
             peer.send(to_text(values))
         return values
@@ -235,7 +238,7 @@ def join(host, port, rank, world, token=b"", patience=PATIENCE) -> TcpRanks:
 
 def _with_neighbours(ranks):
     """The ranks, once they know which of them run on this machine."""
-    names = ranks.exchange(socket.gethostname())
+    names = ranks.exchange(socket.gethostname(), str)
     here = [rank for rank, name in enumerate(names) if name == names[ranks.rank]]
     ranks.local, ranks.neighbours = here.index(ranks.rank), len(here)
     return ranks

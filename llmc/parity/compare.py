@@ -4,13 +4,12 @@ One comparison, row by row: logits, loss and every gradient of a batch, then the
 `llmc verify` prints the rows, the scoreboard (`scoreboard.py`) draws them.
 """
 
-import json
 from dataclasses import dataclass
 
 import numpy as np
 
 from llmc.errors import UserError
-from llmc.files.reading import opened
+from llmc.files.checked_json import read_json
 
 STEPS = 10
 RECIPES = {  # the optimizers of llm.c's two tests
@@ -117,16 +116,11 @@ def read_losses(path, recipe: str) -> dict[str, list[float]]:
     An entry is a list, or an object whose "losses" is one. There may be several for a recipe. Raises UserError when the
     file cannot be read or holds no ten losses for the recipe.
     """
-    with opened(path) as file:
-        raw = file.read()
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not a JSON file: {error}.") from error
+    content = read_json(path, (dict, list), "check the path")
     if isinstance(content, list):
         content = {recipe: content}
     found = {}
-    for name, entry in content.items() if isinstance(content, dict) else ():
+    for name, entry in content.items():
         losses = entry.get("losses") if isinstance(entry, dict) else entry
         if name.startswith(recipe) and isinstance(losses, list):
             found[name] = losses

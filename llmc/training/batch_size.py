@@ -42,7 +42,7 @@ def choose_batch(settings, config, corpus=None, ranks=ALONE):
     kept = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
     parts = ranks.world if s.zero else 1
     fits = step_fits(config, T, s.backend, tokens=tokens, sharing=ranks.neighbours, parts=parts, **kept)
-    return replace(s, batch_size=min(ranks.exchange(largest_batch(fits, allowed))))
+    return replace(s, batch_size=min(ranks.exchange(largest_batch(fits, allowed), int)))
 
 
 def batch_for_step(config, T, backend, **kept) -> int:
@@ -58,7 +58,7 @@ def allocate_or_halve(model, settings, say=None, ranks=ALONE):
     """
     while True:
         B = settings.batch_size
-        if all(ranks.exchange(_allocated(model, B, settings.sequence_length, settings.backend))):
+        if all(ranks.exchange(_allocated(model, B, settings.sequence_length, settings.backend), bool)):
             return settings
         model.free_activations()
         settings = replace(settings, batch_size=B // 2)

@@ -30,8 +30,9 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
     None for the others. Raises UserError when the run cannot be continued, or not with these changes.
     """
     with RunFolder(_find(run)) if not ranks.rank else nullcontext() as folder:
-        path, step = ranks.share([str(folder.path.resolve()), folder.latest] if folder else None)
-        path = folder.path if folder else Path(path)
+        latest = {"path": str(folder.path.resolve()), "step": folder.latest} if folder else None
+        latest = ranks.share(latest, {"path": str, "step": int})
+        path, step = folder.path if folder else Path(latest["path"]), latest["step"]
         before = read_settings(path)
         # a step has as many tokens as before, also where other ranks take other batches
         tokens = {"total_batch_size": before.tokens_per_step} if ranks.world > 1 else {}

@@ -1,13 +1,13 @@
 """The files of a Hugging Face model: in a local folder, or on the hub through huggingface_hub (the extra `[hf]`)."""
 
-import json
 import re
 from pathlib import Path
 from textwrap import shorten
 
 from llmc.errors import UserError
+from llmc.files.checked_json import read_json
 from llmc.files.digest import digest
-from llmc.files.reading import opened, user_path
+from llmc.files.reading import user_path
 from llmc.terminal import pip
 
 CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -46,24 +46,11 @@ def _required(get, name, source):
 
 def _shard_names(path):
     """The file names in an index of shards. Raises UserError when one leads out of the folder."""
-    places = read_json(path).get("weight_map")
+    places = read_json(path, dict).get("weight_map")
     names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
     if not names or any(Path(name).name != name for name in names):
         raise UserError(f"{path} is damaged: it does not say which files hold the weights; get a fresh copy.")
     return names
-
-
-def read_json(path) -> dict:
-    """The JSON object in a file. Raises UserError when the file is missing or holds anything else."""
-    with opened(path) as file:
-        raw = file.read()
-    try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise UserError(f"{path} is not a JSON object; get a fresh copy.")
-    return content
 
 
 def _on_hub(repository: str):

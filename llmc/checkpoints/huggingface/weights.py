@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from llmc.checkpoints.huggingface.safetensors_file import read_index, write_safetensors
-from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files, read_json
+from llmc.checkpoints.huggingface.source_files import CONFIG, WEIGHTS, find_files
 from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options_of, pieces
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.checked_json import read_json
 from llmc.files.finite import check_finite
 from llmc.model import GPT2
 
@@ -29,7 +30,7 @@ def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
     missing or damaged, when it is not a GPT-2, and for options that llmc does not compute.
     """
     config_path, paths = find_files(source)
-    options = read_json(config_path)
+    options = read_json(config_path, dict)
     config = config_of(config_path, options)
     tensors = {name: tensor for path in paths for name, tensor in read_index(path).items()}
     prefix = PREFIX if PREFIX + NAMES["wte"] in tensors else ""

@@ -6,14 +6,18 @@
 The first is on the answer's cell, and "section" is how a heading of its lesson begins; the second is on the check's.
 """
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from llmc.course.exercises import layout
+from llmc.errors import UserError
+from llmc.files.checked_json import read_json
 
+MARK = {"exercise": (str, None), "role": (str, None), "minutes": (float, None), "difficulty": (int, None)}
+CELL = {"id": (str, None), "cell_type": str, "metadata": {"llmc": (MARK, None)}, "source": (str, [str])}
+MARKED = {"cells": [CELL]}
 SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
 
 
@@ -39,13 +43,13 @@ class Cell(NamedTuple):
 def cells_of(notebook: Path) -> list[Cell]:
     """Every cell of that file; none of a damaged one."""
     try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        return [
-            Cell(cell.get("id"), cell["metadata"].get("llmc", {}), cell["cell_type"], "".join(cell["source"]))
-            for cell in cells
-        ]
-    except (ValueError, KeyError, TypeError, AttributeError):  # a merge conflict, say: the other lessons must go on
+        cells = read_json(notebook, MARKED)["cells"]
+    except UserError:  # a merge conflict, say: the other lessons must go on
         return []
+    return [
+        Cell(cell.get("id"), cell["metadata"].get("llmc") or {}, cell["cell_type"], "".join(cell["source"]))
+        for cell in cells
+    ]
 
 
 def exercises_of(notebook: Path, lesson: str) -> list[Exercise]:
@@ -54,7 +58,7 @@ def exercises_of(notebook: Path, lesson: str) -> list[Exercise]:
     return [
         Exercise(mark["exercise"], lesson, mark["minutes"], mark["difficulty"])
         for mark in marks
-        if mark.get("role") == "answer"
+        if mark.get("role") == "answer" and None not in map(mark.get, MARK) and mark["difficulty"] in (1, 2, 3)
     ]
 
 

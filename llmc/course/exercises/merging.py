@@ -39,7 +39,7 @@ class Merge:
 def fingerprint(cell) -> str:
     """A hash of what a cell says; outputs and metadata do not count."""
     said = cell["cell_type"] + "\n" + "".join(cell["source"])
-    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def fingerprints(cells) -> dict:
@@ -81,8 +81,8 @@ def _one(result, old, new, before):
 
 def _with_mark_of(old, new):
     """The learner's cell, with what the course says about it (exercise, role, minutes)."""
-    metadata = {key: value for key, value in old.get("metadata", {}).items() if key != "llmc"}
-    mark = {key: value for key, value in new.get("metadata", {}).items() if key == "llmc"}
+    metadata = {key: value for key, value in old["metadata"].items() if key != "llmc"}
+    mark = {key: value for key, value in new["metadata"].items() if key == "llmc"}
     return {**old, "metadata": {**metadata, **mark}}
 
 

@@ -17,12 +17,17 @@ from pathlib import Path
 from llmc.course.figures.png import kept_metadata, make_small
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.checked_json import read_json
 from llmc.terminal import path_variable
 
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 KEPT = ("llmc", "tags", "jupyter")  # cell metadata that means something; the rest is what an editor left behind
 LARGEST = 1_500_000  # bytes: more, and a code-hosting page refuses to draw the notebook
 WIDGET = "application/vnd.jupyter.widget-view+json"  # shows only while its kernel lives
+OUTPUTS = [{"data": ({"text/html": (str, [str], None)}, None)}]
+CELL = {"id": (str, None), "cell_type": str, "metadata": dict, "source": (str, [str]), "outputs": (OUTPUTS, None)}
+NOTEBOOK = {"cells": [CELL]}
+SAVE_AGAIN = "save it again from JupyterLab"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -31,14 +36,14 @@ def read(path: Path):
     import nbformat
 
     try:
-        raw = json.loads(Path(path).read_text(encoding="utf-8"))
+        raw = read_json(path, NOTEBOOK, SAVE_AGAIN)
         _give_ids(raw["cells"])
         raw["nbformat"], raw["nbformat_minor"] = 4, 5
-        return canonical(nbformat.reads(json.dumps(raw), as_version=4))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is not a Jupyter notebook; save it again from JupyterLab.") from error
+        notebook = canonical(nbformat.v4.reads(json.dumps(raw)))
+        to_text(notebook)  # what cannot be written again is none
+        return notebook
+    except (TypeError, AttributeError) as error:
+        raise UserError(f"{path} is not a Jupyter notebook; {SAVE_AGAIN}.") from error
 
 
 def write(path: Path, notebook):

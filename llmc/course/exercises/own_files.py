@@ -15,13 +15,15 @@ from pathlib import Path, PurePosixPath
 
 from llmc.course.exercises import builder, layout, notebooks
 from llmc.course.exercises.layout import FOLDERS, FOR_ASSISTANTS, FOR_LESSONS, MARKER, place_in_copy
-from llmc.course.exercises.merging import fingerprint
 from llmc.course.exercises.relinking import relinked
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
+from llmc.files.checked_json import Damaged, checked_json, read_json
+from llmc.files.reading import opened
 from llmc.terminal import llmc_command
 
 OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout, not for copies
+STATE = {"cells": {str: {str: (str, None)}}, "files": {str: (str, None)}, "course": (str, None)}
 EMPTY = {
     "metadata": {"kernelspec": dict(notebooks.KERNEL), "language_info": {"name": "python"}},
     "nbformat": 4,
@@ -63,17 +65,22 @@ def course_files(root) -> dict:
 
 def read_notebook(path) -> dict:
     """A notebook, with everything that is in the file. Raises UserError when its cells cannot be told apart."""
-    try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        ids = [cell["id"] for cell in notebook["cells"]]
-        _ = [fingerprint(cell) for cell in notebook["cells"]]
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}.") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged or its cells have no ids; save it again from JupyterLab.") from error
-    if len(set(ids)) < len(ids):
-        raise UserError(f"{path} has two cells with the same id; save it again from JupyterLab.")
+    return as_notebook(read_bytes(path), path)
+
+
+def as_notebook(data: bytes, path) -> dict:
+    """The same for what was in that file."""
+    notebook = checked_json(data, path, notebooks.NOTEBOOK, notebooks.SAVE_AGAIN)
+    ids = {cell.get("id") for cell in notebook["cells"]} - {None}
+    if len(ids) < len(notebook["cells"]):
+        raise UserError(f"{path} has cells without an id, or two with the same; {notebooks.SAVE_AGAIN}.")
     return notebook
+
+
+def read_bytes(path) -> bytes:
+    """What a file holds. Raises UserError for a folder, a pipe and what else is no file."""
+    with opened(path) as file:
+        return file.read()
 
 
 def read_state(copy) -> dict:
@@ -82,10 +89,9 @@ def read_state(copy) -> dict:
     if not path.is_file():
         raise UserError(f"{copy} is not a copy of the course; make one with `{llmc_command('start', 'my-course')}`.")
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        cells, files = dict(stored["cells"]), dict(stored["files"])
-        return {**new_state(), "cells": cells, "files": files, "course": stored["course"]}
-    except (ValueError, KeyError, TypeError):  # every cell that differs now counts as edited: nothing gets lost
+        stored = read_json(path, STATE)
+        return {**new_state(), **{name: stored.get(name) for name in STATE}}
+    except Damaged:  # every cell that differs now counts as edited: nothing gets lost
         return new_state()
 
 
@@ -134,7 +140,7 @@ def digest(data: bytes) -> str:
 def course_digest(root) -> str:
     """Of all that copies are made of: quick, so that `llmc lab` can ask each time whether a copy is up to date."""
     paths = [path for kind in FOLDERS for path in sorted((root / kind).glob("*.ipynb"))]
-    return digest(b"".join(path.read_bytes() for path in [*paths, *course_files(root).values()]))
+    return digest(b"".join(read_bytes(path) for path in [*paths, *course_files(root).values()]))
 
 
 def to_json(value) -> str:

@@ -75,7 +75,7 @@ class Brought(NamedTuple):
 
 def _brought(copy, name, cells, state) -> Brought:
     path, given = copy / name, state["cells"].get(name, {})
-    data = path.read_bytes() if path.exists() else None
+    data = files.read_bytes(path) if path.exists() else None
     if data is None or files.digest(data) == state["files"].get(name):  # deleted, or never saved since it came
         text = _new(cells)
         return Brought(text if text.encode() != data else None, fingerprints(cells), whole=True)
@@ -116,7 +116,7 @@ def _bring_files(root, copy, state) -> list[str]:
     written = []
     for name, source in files.course_files(root).items():
         target, data = copy / name, source.read_bytes()
-        mine = target.read_bytes() if target.exists() else None
+        mine = files.read_bytes(target) if target.exists() else None
         if mine == data or (mine is not None and files.digest(mine) != state["files"].get(name)):
             continue
         files.write_bytes(target, data)

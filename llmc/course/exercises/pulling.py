@@ -5,14 +5,13 @@ has not changed it, merged cell by cell where it has (merging.py). One that was 
 is done, a second copy of each lies in .git/llmc-update/.
 """
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
 
 from llmc.course.exercises.layout import FOLDERS
 from llmc.course.exercises.merging import fingerprints, merge
-from llmc.course.exercises.own_files import read_notebook, to_json, write_bytes, write_text
+from llmc.course.exercises.own_files import as_notebook, read_notebook, to_json, write_bytes, write_text
 from llmc.errors import UserError
 from llmc.terminal import pip
 
@@ -56,6 +55,8 @@ def pull(root: Path) -> list[str]:
 def _pull_without(root, mine) -> list[str]:
     """Pull while the changed notebooks are as in the last commit, then bring each back."""
     base = {path: _git(root, "show", f"HEAD:{path}").stdout for path in mine}
+    for path in mine:
+        as_notebook(base[path], f"{path} as last committed")
     if mine:
         _git(root, "checkout", "--quiet", "HEAD", "--", *mine)
     done = _git(root, "pull", "--ff-only", "--quiet")
@@ -70,7 +71,7 @@ def _bring_back(target, name, mine, base) -> list[str]:
     if target.exists() and target.read_bytes() == base:
         write_bytes(target, mine)
         return []
-    old, given = json.loads(mine), fingerprints(json.loads(base)["cells"])
+    old, given = as_notebook(mine, name), fingerprints(as_notebook(base, name)["cells"])
     if fingerprints(old["cells"]) == given:
         return []  # it was only run
     if not target.exists():

@@ -28,12 +28,12 @@ def relinked(cell, inside: PurePosixPath, root: Path, copy: Path) -> dict:
 
     if cell["cell_type"] == "markdown":
         return {**cell, "source": _lines(LINK.sub(new, "".join(cell["source"])))}
-    return {**cell, "outputs": [_output(output, new) for output in cell["outputs"]]}
+    return {**cell, "outputs": [_output(output, new) for output in cell["outputs"]]} if cell.get("outputs") else cell
 
 
 def _output(output, new) -> dict:
     """The same for the tables of links that lesson 00 stores."""
-    html = output.get("data", {}).get("text/html")
+    html = (output.get("data") or {}).get("text/html")
     if html is None:
         return output
     return {**output, "data": {**output["data"], "text/html": _lines(LINK.sub(new, "".join(html)))}}

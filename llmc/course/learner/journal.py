@@ -19,9 +19,10 @@ from llmc.course.exercises.layout import checkout
 from llmc.course.learner import board
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.files.reading import opened
+from llmc.files.checked_json import Damaged, read_json
 
 PATIENCE = 2.0  # seconds to wait for the lock; held for milliseconds, an older one is left from a process that died
+STORED = {"done": {str: str}, "worked": ({str: str}, None), "hints": ({str: int}, None)}
 _recording = True
 _seen = {}  # {exercise: number of hints} of this session
 
@@ -90,16 +91,11 @@ def read(path: Path) -> dict:
     """
     if not path.exists():
         return {"done": {}, "worked": {}, "hints": {}}
-    with opened(path, "give another file in LLMC_PROGRESS") as file:
-        raw = file.read()
     try:
-        stored = json.loads(raw)
-        return {
-            "done": {str(name): str(when) for name, when in stored["done"].items()},
-            "worked": {str(name): str(when) for name, when in stored.get("worked", stored["done"]).items()},
-            "hints": {str(name): int(n) for name, n in stored.get("hints", {}).items()},
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        stored = read_json(path, STORED, "give another file in LLMC_PROGRESS")
+        worked = stored["done"] if stored.get("worked") is None else stored["worked"]
+        return {"done": stored["done"], "worked": dict(worked), "hints": stored.get("hints") or {}}
+    except Damaged:
         aside = path.with_name(path.name + ".bak")
         path.replace(aside)
         print(f"{path} was damaged, so your progress begins afresh; the damaged file is now {aside.name}.")

@@ -4,7 +4,6 @@ Until then it is called NAME.part, and a later call continues it (HTTP Range). T
 """
 
 import hashlib
-import json
 import socket
 import time
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from llmc.errors import UserError, why
+from llmc.files.checked_json import LARGEST, parse_json
 
 HUB = "https://huggingface.co"
 BLOCK = 1 << 20  # bytes
@@ -63,7 +63,7 @@ def hub_files(repository: str, folder: str = ""):
 
     def listing():
         with urlopen(Request(url, headers={"User-Agent": "llmc"}), timeout=TIMEOUT) as response:
-            return json.load(response)
+            return parse_json(response.read(LARGEST + 1), [{"path": str, "lfs": ({"oid": str}, None)}])
 
     found = [entry for entry in _insist(url, listing, lambda: 0) if entry.get("lfs")]
     base = f"{HUB}/datasets/{repository}/resolve/main/"
@@ -99,7 +99,7 @@ def _insist(url, fetch, progress, advice=ADVICE):
             raise
         except HTTPError as error:
             reason, final = f"{error.code} {error.reason}", error.code not in PASSING
-        except (OSError, HTTPException, ValueError) as error:  # ValueError: a listing that is not JSON
+        except (OSError, HTTPException, ValueError) as error:  # ValueError: a listing that is none
             cause = getattr(error, "reason", error) if isinstance(error, URLError) else error
             reason = why(cause) if isinstance(cause, OSError) else str(cause) or type(cause).__name__
             final = isinstance(cause, socket.gaierror) and not most  # the name is not found: there is no network

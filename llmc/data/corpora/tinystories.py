@@ -3,7 +3,6 @@
 The stories of each file are shuffled as llm.c's script shuffles them; the files keep their order.
 """
 
-import json
 import random
 import shutil
 import tarfile
@@ -14,11 +13,13 @@ from pathlib import Path
 from llmc.data.corpora.build import Part, build
 from llmc.data.corpora.download import download, hub_files
 from llmc.data.corpora.validation import held_out
-from llmc.errors import UserError, why
+from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.checked_json import read_json
 
 REPOSITORY, ARCHIVE = "roneneldan/TinyStories", "TinyStories_all_data.tar.gz"
 SEED = 1337
+LARGEST = 1 << 30  # bytes of one file; the published ones have 0.13 GB
 DAMAGE = (tarfile.TarError, EOFError, zlib.error, OSError)
 
 
@@ -56,14 +57,8 @@ def _split(files):
 def stories(files):
     """The stories of each file, stripped, and shuffled with a seed of its own."""
     for index, path in enumerate(files):
-        try:
-            found = [story["story"].strip() for story in json.loads(Path(path).read_bytes())]
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {why(error)}.") from error
-        except (ValueError, TypeError, KeyError, AttributeError):
-            raise UserError(
-                f"{path} is not a file of TinyStories, which is a JSON list of objects with a story; get a fresh copy."
-            ) from None
+        advice = "a file of TinyStories is a JSON list of objects with a story"
+        found = [story["story"].strip() for story in read_json(path, [{"story": str}], advice, LARGEST)]
         random.Random(SEED + index).shuffle(found)
         yield from found
 

@@ -43,6 +43,21 @@ def at_a_terminal(monkeypatch, *answers):
     return asked
 
 
+@pytest.mark.parametrize("kind", ["folder", "pipe", "deep", "state"])
+def test_it_starts_beside_a_notebook_that_is_none(root, opened, capsys, kind):
+    start(root / "my-course", root)
+    path = root / "my-course" / ("01_f.ipynb" if kind != "state" else layout.MARKER)
+    path.unlink()
+    if kind in ("folder", "pipe"):
+        path.mkdir() if kind == "folder" or os.name == "nt" else os.mkfifo(path)
+    else:
+        path.write_text('{"cells": ' + 60_000 * "[" if kind == "deep" else '{"cells": 3, "files": {}}')
+    change_course(root, "notebooks", text="# 01\n\n## 1 · It\n\nNews.")
+    assert main(["lab"]) == 0 and opened
+    said = capsys.readouterr().err
+    assert said.count("\n") == (kind != "state") and said.startswith(f"llmc: {path}"[: len(said)])
+
+
 def test_without_a_terminal_it_makes_a_copy_unasked(root, opened):
     assert main(["lab", "--", "--no-browser", "--port", "9999"]) == 0
     assert opened[1:3] == ["-m", "jupyterlab"] and opened[-3:] == ["--no-browser", "--port", "9999"]

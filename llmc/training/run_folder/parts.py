@@ -8,7 +8,7 @@ from llmc.checkpoints.folder import save_part
 def announce(ranks, folder):
     """Rank 0: the others add their parts to the checkpoint in `folder`; returns {rank: SHA-256}."""
     ranks.share(str(Path(folder).resolve()))
-    return dict(enumerate(ranks.exchange("")[1:], start=1))
+    return dict(enumerate(ranks.exchange("", str)[1:], start=1))
 
 
 def announce_nothing(ranks):
@@ -18,6 +18,6 @@ def announce_nothing(ranks):
 
 def follow(trainer):
     """Any other rank: add our part, if rank 0 says where."""
-    folder = trainer.ranks.share(None)
+    folder = trainer.ranks.share(None, str)
     if folder:
         trainer.ranks.exchange(save_part(folder, trainer.model, trainer.state()))

@@ -12,8 +12,8 @@ from pathlib import Path
 from llmc.data import CORPORA
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
+from llmc.files.checked_json import read_json
 from llmc.files.digest import json_digest
-from llmc.files.reading import opened
 from llmc.terminal import llmc_command
 from llmc.training.settings import PLACE, TrainSettings
 
@@ -43,12 +43,12 @@ def read_settings(folder) -> TrainSettings:
     """The settings of the run in a folder. Raises UserError when they are missing, damaged or edited."""
     path = Path(folder) / SETTINGS
     values = _read(path)
-    known = values.pop(DIGEST, None) if isinstance(values, dict) else None  # none in those of older runs
-    if not isinstance(values, dict) or not values.keys() <= {field.name for field in fields(TrainSettings)}:
+    known = values.pop(DIGEST, None)  # none in those of older runs
+    if not values.keys() <= {field.name for field in fields(TrainSettings)}:
         raise UserError(f"{path} does not hold the settings of a run; start a new run from its weights with --model.")
     try:
         settings = TrainSettings(**values)
-    except (UserError, OverflowError) as error:  # OverflowError: a whole number too long for a float
+    except UserError as error:
         raise UserError(f"{path} is damaged: {error}") from None
     if known not in (None, json_digest(values)):
         raise edited(folder)
@@ -68,9 +68,4 @@ def edited(folder) -> UserError:
 
 
 def _read(path):
-    with opened(path, "start a new run from the weights with --model") as file:
-        raw = file.read()
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        raise UserError(f"{path} is damaged: it is not JSON; start a new run from the weights with --model.") from None
+    return read_json(path, dict, "start a new run from its weights with --model")

@@ -6,14 +6,15 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 
-from llmc.errors import UserError
+from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
-from llmc.files.reading import opened
+from llmc.files.checked_json import read_json
 from llmc.training.run_folder.log import LOG, read_log
 from llmc.training.settings import PLACE
 from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
 
 WAITING = "waiting"  # the status of a run that is planned, and has not ended yet
+STORED = {"settings": dict, "runs": [{"learning_rate": float, "status": str, "run_dir": str, "message": str}]}
 ITS_OWN = ("learning_rate", *PLACE)  # the settings that differ between the runs of one sweep
 
 
@@ -147,12 +148,10 @@ def read_results(path, settings) -> dict:
     if not path.exists():
         return {}
     try:
-        with opened(path, "choose another folder with --out") as file:
-            found = json.loads(file.read())
-        there, runs = found["settings"], found["runs"]
-        results = {r["learning_rate"]: _read_run(path.parent, r) for r in runs}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(f"{path} is damaged; choose another folder with --out.") from None
+        found = read_json(path, STORED, "choose another folder with --out")
+        there, results = found["settings"], {r["learning_rate"]: _read_run(path.parent, r) for r in found["runs"]}
+    except OSError as error:  # no folder of a run can have that name
+        raise UserError(f"{path} is damaged: {why(error)}; choose another folder with --out.") from None
     shared = _shared(settings)
     other = [name.replace("_", " ") for name in shared if there.get(name) != shared[name]]
     if other:

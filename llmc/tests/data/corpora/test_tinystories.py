@@ -88,4 +88,6 @@ def test_a_damaged_archive(stories, tmp_path, tokenizer, refused):
 
 def test_a_file_that_is_not_a_list_of_stories(tmp_path, tokenizer, refused):
     source = write(tmp_path / "a.json", '[{"text": "once"}]')
-    assert "not a file of TinyStories" in refused("data", "tinystories", "--file", source, "--tokenizer", tokenizer)
+    assert "a.json is damaged: [0].story is missing" in refused(
+        "data", "tinystories", "--file", source, "--tokenizer", tokenizer
+    )
