@@ -17,7 +17,6 @@ from llmc.files.checked_json import read_json
 
 MARK = {"exercise": (str, None), "role": (str, None), "minutes": (float, None), "difficulty": (int, None)}
 CELL = {"id": (str, None), "cell_type": str, "metadata": {"llmc": (MARK, None)}, "source": (str, [str])}
-MARKED = {"cells": [CELL]}
 SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
 
 
@@ -43,7 +42,7 @@ class Cell(NamedTuple):
 def cells_of(notebook: Path) -> list[Cell]:
     """Every cell of that file; none of a damaged one."""
     try:
-        cells = read_json(notebook, MARKED)["cells"]
+        cells = read_json(notebook, {"cells": [CELL]})["cells"]
     except UserError:  # a merge conflict, say: the other lessons must go on
         return []
     return [

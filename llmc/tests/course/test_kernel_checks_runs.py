@@ -56,7 +56,7 @@ def test_what_goes_wrong_on_the_gpu_is_told(monkeypatch, kernel, says):
 
 
 RIGHT, HALVES = np.float32([1, np.nan, -3]), np.float32([1, 1.5, -300]).astype(bfloat16())
-CANCELLED, PARTLY = np.float32([1e-7, -3e-7]), np.float32([1e-7, 1e-3])  # what is left of numbers that cancel, or more
+CANCELLED = np.float32([1e-7, -3e-7])  # what is left of numbers that cancel
 READ = [np.float32([2.0, -5.0, np.inf]), np.arange(3)]
 
 
@@ -65,13 +65,11 @@ READ = [np.float32([2.0, -5.0, np.inf]), np.arange(3)]
     [
         (RIGHT.copy(), RIGHT, (), True),
         (RIGHT + np.float32([0, 0, 0.5]), RIGHT, (), False),
-        (np.arange(3) + 1, np.arange(3), (), False),
         (HALVES * HALVES.dtype.type(1.008), HALVES, (), True),  # rounded to the other neighbour
         (HALVES * HALVES.dtype.type(1.05), HALVES, (), False),
         (-CANCELLED, CANCELLED, READ, True),  # the rounding of what was read
         (-CANCELLED, CANCELLED, (), False),
         (CANCELLED + np.float32(1e-4), CANCELLED, READ, False),
-        (PARTLY + np.float32(4e-6), PARTLY, READ, False),
     ],
 )
 def test_a_gpu_may_differ_from_the_emulator_by_rounding_alone(on_gpu, emulated, read, agrees):
