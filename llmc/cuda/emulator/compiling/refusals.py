@@ -97,9 +97,8 @@ def _without_unused(text, names) -> str:
     if refused and len(refused) == len(names):
         raise _error(text, refused[0])
     needed = set().union(*(used[k] for k in range(len(names)) if k not in refused))
-    kept = [
-        each for each in pieces if not each.function and not reached(pieces, each.uses) & wrong.keys()
-    ]  # methods, say
+    # methods stay with their class, and what they use with them
+    kept = [each for each in pieces if not each.function and not reached(pieces, each.uses) & wrong.keys()]
     needed |= reached(pieces, set().union(*(each.uses for each in kept))) - wrong.keys()
     for i, unit in enumerate(pieces):
         explicit = re.match(r"template\s*[^<\s]", own[unit.start : unit.end])  # an instance: template void f<2>(int);

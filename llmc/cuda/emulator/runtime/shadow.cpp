@@ -183,8 +183,8 @@ void read_cell(const Here& h, Cell& cell, unsigned bytes) {
     Access r = cell.read;
     if (is_mine(h, r)) {
         cell.read.bytes |= bytes;
-    } else if (!r.atomic && !ordered(h.w, h.t, r, h.first) && !passed_on(h, r)) {  // of what was passed on, no
-        if (!(r.bytes & bytes)) return;  // write can come too early; a read of other bytes has no room here
+    } else if (!r.atomic && !ordered(h.w, h.t, r, h.first) && !passed_on(h, r)) {  // else no write can come too early
+        if (!(r.bytes & bytes)) return;  // who has read other bytes of the cell finds no room
         cell.read.several = 1;           // keep the first: one witness is enough
         cell.read.other_warps |= int(r.thread) / WARP != h.t.warp || segment_of(h.w, r).block != h.w.block;
         cell.read.bytes |= bytes;
