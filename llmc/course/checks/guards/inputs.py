@@ -48,10 +48,9 @@ def guard_of(dtype):
 
 
 def guarded(values) -> Buffer:
-    """A C-contiguous buffer that holds `values`, with guard bands around it."""
+    """A C-contiguous buffer that holds `values`, with guard bands around it; to messages no view of the whole."""
     values = np.asarray(values)
     whole = np.full(values.size + 2 * BAND, guard_of(values.dtype))
-    memory = whole.view(np.uint8).data  # for messages, the array is no view of the whole
-    array = np.frombuffer(memory, values.dtype, values.size, BAND * whole.itemsize).reshape(values.shape)
+    array = np.frombuffer(whole.view("u1").data, values.dtype, values.size, BAND * whole.itemsize).reshape(values.shape)
     array[...] = values
     return Buffer(array, whole)
