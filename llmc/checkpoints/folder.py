@@ -38,14 +38,15 @@ def newest_model(folder) -> Path | None:
     it knows that model.bin. Only of llm.c's checkpoints, which know nothing, the time of the file tells.
     """
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
-    if step is None or not final.is_file():
-        return final if step is None and final.is_file() else None if step is None else model_path(folder, step)
+    newest = None if step is None else model_path(folder, step)
+    if newest is None or not final.is_file():
+        return final if final.is_file() else newest
     known = {}
     with suppress(UserError):  # a damaged one; who reads the model says so
         known = read_record(done_path(folder, step))["files"]
-    if known:
-        return model_path(folder, step) if known.get(FINAL_MODEL) == digest(final) else final
-    return max([final, model_path(folder, step)], key=saved_at)
+    if known:  # only a continued run knows an older model.bin; of others nothing is hashed
+        return newest if FINAL_MODEL in known and known[FINAL_MODEL] == digest(final) else final
+    return max([final, newest], key=saved_at)
 
 
 def saved_at(path) -> int:
