@@ -28,9 +28,9 @@ def test_each_part_loses_digits_and_nothing_else():
 def test_stored_curves_are_those_of_the_runs_and_show_their_bugs():
     found = bugs.curves()
     with np.errstate(all="ignore"):
-        first = {bug: bugs.train(bug, shown=8) for bug in (None, *bugs.BUGS)}
-    for bug, losses in first.items():
-        assert np.allclose(losses, found[bug or "none"][0, :8], atol=2e-3, equal_nan=True)
+        for bug in (None, *bugs.BUGS):
+            n = 4 if bug == "AdamW's v" else 8  # an ulp decides whether v is 0 and the update m / eps
+            assert np.allclose(bugs.train(bug, shown=n), found[bug or "none"][0, :n], atol=2e-3, equal_nan=True)
     ends = {name: losses[:, -bugs.LAST :].mean(axis=1) for name, losses in found.items()}
     assert np.ptp(ends["none"]) < 0.005 and len(set(ends["none"])) > 1  # not equal, though
     assert all(not (np.abs(ends[bug] - ends["none"][0]) < 0.06).any() for bug in bugs.BUGS)
