@@ -12,6 +12,7 @@ from importlib import import_module
 
 from llmc.errors import UserError, why
 from llmc.interrupts import STATUS, raise_again
+from llmc.resources import settle
 from llmc.terminal import llmc_command
 
 
@@ -102,6 +103,8 @@ def main(argv=None) -> int:
 
 def _run(argv) -> int:
     command = next((word for word in argv if not word.startswith("-")), None)
+    if command in COMMANDS:
+        settle()
     parser = make_parser(command)
     args = parser.parse_args(argv)
     args.command_line = argv

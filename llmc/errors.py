@@ -1,5 +1,7 @@
 """What can be wrong with what the user gave us. A bug in llmc is none of these and keeps its traceback."""
 
+import errno
+
 
 class UserError(ValueError):
     """Bad input, explained in one sentence: what is wrong, what to do. The command line exits with its `status`."""
@@ -22,6 +24,14 @@ class KernelError(RuntimeError):
 
 class NoCompiler(KernelError, UserError):
     """There is no C++ compiler here, so no kernel runs on the emulator: a matter of the machine, not of the kernel."""
+
+
+def cannot(what, error: OSError, other="choose another folder") -> UserError:
+    """ "cannot write x: No space left on device; free some space or choose another folder"; other: what else to do."""
+    advice = f"free some space or {other}" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else other
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        advice = "close some files, or allow more with `ulimit -n`"
+    return UserError(f"cannot {what}: {why(error)}; {advice}.")
 
 
 def why(error: OSError) -> str:

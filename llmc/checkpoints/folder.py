@@ -27,7 +27,7 @@ from llmc.checkpoints.names import (
 )
 from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
 from llmc.checkpoints.record import read_record, write_record
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 from llmc.files.digest import digest
 
 
@@ -158,7 +158,7 @@ def _reporting_errors(folder):
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot save in {folder}: {why(error)}; free some space or choose another folder.") from error
+        raise cannot(f"save in {folder}", error) from error
 
 
 def _sync(folder):

@@ -3,13 +3,12 @@
 Load it with AutoModelForCausalLM.from_pretrained(FOLDER) and AutoTokenizer.from_pretrained(FOLDER).
 """
 
-from pathlib import Path
-
 from llmc.checkpoints.folder import load_model
 from llmc.checkpoints.huggingface import write_huggingface, write_huggingface_tokenizer
 from llmc.checkpoints.model_file import check_precision, read_config
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_folder
+from llmc.files.reading import user_path
 from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest
 
 
@@ -26,7 +25,7 @@ def add_arguments(parser):
 def run(args) -> int:
     """Write the folder and print its contents; always 0. Raises UserError for unusable files, before writing."""
     check_precision(args.precision)
-    folder = Path(args.out)
+    folder = user_path(args.out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder; choose another name.")
     if folder.exists() and not args.force and any(folder.iterdir()):

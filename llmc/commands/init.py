@@ -3,12 +3,11 @@
 Fresh weights are the ones that `llmc train` starts from, and llm.c's `-e d12`; see llmc/initialization.py.
 """
 
-from pathlib import Path
-
 from llmc.checkpoints.huggingface import read_huggingface
 from llmc.checkpoints.model_file import check_precision, write_model
 from llmc.config import preset
 from llmc.errors import UserError
+from llmc.files.reading import user_path
 from llmc.initialization import check_seed
 from llmc.model import GPT2
 from llmc.terminal import llmc_command
@@ -32,7 +31,7 @@ def run(args) -> int:
         raise UserError(f"give either --preset (fresh weights) or --from (a Hugging Face model); see `{help_}`.")
     check_precision(args.precision)
     check_seed(args.seed)
-    path = Path(args.out)
+    path = user_path(args.out)
     if path.exists() and not args.force:
         raise UserError(f"{path} exists already; choose another name, or overwrite it with --force.")
     model = read_huggingface(args.source) if args.source else fresh_model(args.preset, args.seed)

@@ -19,20 +19,20 @@ def run(args) -> int:
 
     copy = layout.own_copy() if args.folder is None else folder_path(args.folder)
     root = own_files.course()
-    if args.no_pull or not pulling.is_clone(root):
-        if copy is None:
-            raise UserError("there is nothing to update: no copy of the course was found, and nothing to pull from.")
-        print("\n".join(own_folder.update(copy)))
-        return 0
-    status = 0
+    status, clone = 0, True
     try:
-        print("\n".join(pulling.pull(root)), flush=True)
+        clone = not args.no_pull and pulling.is_clone(root)
+        if clone:
+            print("\n".join(pulling.pull(root)), flush=True)
     except UserError as error:
         status = 2
         print(f"llmc: {error}", file=sys.stderr, flush=True)
+    if clone:
+        return (_bring_in_new_process(copy) if copy else 0) or status
     if copy is None:
-        return status
-    return _bring_in_new_process(copy) or status
+        raise UserError("there is nothing to update: no copy of the course was found, and nothing to pull from.")
+    print("\n".join(own_folder.update(copy)))
+    return 0
 
 
 def _bring_in_new_process(copy) -> int:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import llmc
 from llmc.errors import UserError
+from llmc.resources import share_of_cores
 
 CHILD = (
     "import sys; from llmc.interrupts import interrupt_when_stdin_closes; interrupt_when_stdin_closes();"
     " from llmc.cli import main; sys.exit(main(sys.argv[1:]))"
 )
-THREADS = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 GRACE = 20.0  # seconds that the others have to end after one has failed
 LOOK = 0.05  # seconds between two looks at the processes
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -50,7 +50,6 @@ def _start(arguments, rank, world, folder):
     """The process of one rank. When this one ends, however it ends, its standard input closes, and it ends, too."""
     root = str(Path(llmc.__file__).resolve().parents[1])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    share = dict.fromkeys(THREADS, str(max(1, (os.cpu_count() or 1) // world)))
     where = ["--rank", str(rank), "--world", str(world), "--init-file", str(folder / "address")]
     streams = {}
     if rank:
@@ -58,7 +57,7 @@ def _start(arguments, rank, world, folder):
     process = subprocess.Popen(
         [sys.executable, "-c", CHILD, *arguments, *where, "--server", "127.0.0.1"],
         stdin=subprocess.PIPE,
-        env={**share, **os.environ, "PYTHONPATH": path},
+        env={**share_of_cores(world), **os.environ, "PYTHONPATH": path},
         **streams,
     )
     if rank:

@@ -11,11 +11,12 @@ import secrets
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from llmc.distributed import mpi, tcp
 from llmc.distributed.ranks import Ranks
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 
 LAUNCHERS = {  # name -> the variables with our rank and the number of ranks
     "Open MPI": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -87,6 +88,8 @@ def _meet_by_file(path, host, rank, world, say, patience):
     """Rank 0 writes where it listens, and a secret, which only those who can read the file can know."""
     if host is not None and ":" in host.replace("::", ""):
         raise UserError("with --init-file, rank 0 chooses its port: give --server HOST, or leave it out.")
+    if path.exists() and not path.is_file():  # to read a pipe would take for ever
+        raise UserError(f"{path} is no regular file; give another --init-file.")
     if rank:
         return _join_by_file(path, rank, world, patience)
     server, token = tcp.listen(host or _own_address()), secrets.token_bytes(16)
@@ -106,22 +109,31 @@ def _write(path, text):
             file.write(text)
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {why(error)}; give another --init-file.") from None
+        raise cannot(f"write {path}", error, "give another --init-file") from None
 
 
 def _join_by_file(path, rank, world, patience):
-    """Wait for the file; one that an earlier run has left leads nowhere, until rank 0 replaces it."""
+    """Wait for the file; one that an earlier run has left leads nowhere, or to others, until rank 0 replaces it."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
-        with suppress(OSError, ValueError):
-            host, port, token = path.read_text().split()
-            token = bytes.fromhex(token)
-            with suppress(tcp.NotThere):
-                return tcp.join(host, int(port), rank, world, token, patience=0)
+        text = _read(path)
+        with suppress(ValueError, tcp.NotThere):
+            host, port, token = text.split()
+            where = host, int(port), rank, world, bytes.fromhex(token)
+            same = partial(lambda text: time.monotonic() < end and _read(path) in (text, ""), text)
+            return tcp.join(*where, patience=0, still=same)
         time.sleep(0.05)
     raise UserError(
         f"after {patience:.0f} seconds, rank 0 cannot be found by {path}; give all ranks the same --init-file."
     )
+
+
+def _read(path) -> str:
+    """What the file says; "" as long as there is none."""
+    try:
+        return path.read_text("ascii", "replace")
+    except OSError:
+        return ""
 
 
 def _own_address():

@@ -20,7 +20,7 @@ from llmc.distributed.ranks import RankLost, Ranks, add, as_bytes, chunks, from_
 from llmc.errors import UserError, why
 
 HELLO = struct.Struct("<12s16sii")  # greeting, token, rank, world
-GREETING = b"llmc ranks 1"
+GREETING = b"llmc ranks 2"
 PATIENCE = 300.0  # seconds in which all ranks must have come
 NOTICE = 3.0  # seconds in which a rank that is not stuck finds out by itself that another has ended
 ANSWER = 5.0  # seconds that whoever connects has to say who it is
@@ -175,6 +175,8 @@ def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
                 say(f"somebody at {stranger} who is no rank of this run spoke to {where}, and was not listened to.")
                 connection.close()
                 continue
+            with suppress(OSError):  # whoever hangs up so early is missed in a moment
+                connection.sendall(GREETING)
             peer = Peer(connection, f"rank {rank}")
             wrong = _wrong(rank, its_world, world, peers)
             if wrong:
@@ -218,8 +220,11 @@ def _wrong(rank, its_world, world, peers):
     return ""
 
 
-def join(host, port, rank, world, token=b"", patience=PATIENCE) -> TcpRanks:
-    """Any other rank: connect to rank 0, which may not be there yet. Raises UserError when it does not come."""
+def join(host, port, rank, world, token=b"", patience=PATIENCE, still=None) -> TcpRanks:
+    """Any other rank: connect to rank 0, which may not be there yet. Raises NotThere when it does not come.
+
+    still(): whether to wait on for the answer of somebody who listens there; by default, until patience ends.
+    """
     end = time.monotonic() + patience
     while True:
         try:
@@ -230,10 +235,32 @@ def join(host, port, rank, world, token=b"", patience=PATIENCE) -> TcpRanks:
                 reason = why(error) if isinstance(error, OSError) else error
                 raise NotThere(f"rank {rank} cannot reach rank 0 at {host}:{port}: {reason}.") from None
             time.sleep(0.05)
+    if not _is_rank_0(connection, HELLO.pack(GREETING, token, rank, world), still or (lambda: time.monotonic() < end)):
+        connection.close()
+        raise NotThere(f"who listens at {host}:{port} is not rank 0 of this run, or has another LLMC_SECRET.")
     peer = Peer(connection, "rank 0", 1.1 * SILENCE)  # it waits for the others, and knows sooner which of them is stuck
-    with suppress(OSError):  # whoever hangs up so early is missed in a moment
-        connection.sendall(HELLO.pack(GREETING, token, rank, world))
     return _with_neighbours(TcpRanks(rank, world, [peer]))
+
+
+def _is_rank_0(connection, hello, still):
+    """Whether the other side greets us back, as only a rank does that knows our token."""
+    said = b""
+    connection.settimeout(0.2)
+    try:
+        connection.sendall(hello)
+        while len(said) < len(GREETING):
+            try:
+                more = connection.recv(len(GREETING) - len(said))
+            except TimeoutError:
+                if still():
+                    continue
+                return False
+            if not more:
+                return False
+            said += more
+    except OSError:
+        return False
+    return said == GREETING
 
 
 def _with_neighbours(ranks):

@@ -5,7 +5,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def atomic_write(path, mode: str = "wb"):
         temporary.chmod(0o644)  # mkstemp makes it private; the finished file is not
         temporary.replace(path)
     except OSError as error:
-        raise UserError(f"cannot write {path}: {why(error)}; free some space or choose another folder.") from error
+        raise cannot(f"write {path}", error) from error
     finally:
         if temporary is not None and temporary.exists():
             temporary.unlink()
@@ -63,4 +63,4 @@ def atomic_folder(folder):
             for path in sorted(made.iterdir()):
                 path.replace(folder / path.name)
     except OSError as error:
-        raise UserError(f"cannot write {folder}: {why(error)}; free some space or choose another folder.") from error
+        raise cannot(f"write {folder}", error) from error

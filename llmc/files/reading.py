@@ -5,7 +5,7 @@ import stat
 from contextlib import contextmanager
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 
 
 def user_path(text) -> Path:
@@ -44,7 +44,7 @@ def opened(path, advice="check the path"):
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; {advice}.") from None
     except OSError as error:
-        raise UserError(f"cannot read {path}: {why(error)}; {advice}.") from error
+        raise cannot(f"read {path}", error, advice) from error
 
 
 def file_size(path) -> int:

@@ -13,12 +13,12 @@ from llmc.hellaswag.examples import Example, read_examples
 URL = "https://raw.githubusercontent.com/rowanz/hellaswag/master/data/hellaswag_val.jsonl"
 SHA256 = "0aa3b88843990f3f10a97b9575c94d7b71fb2205240ba04ae4884d9e9c992588"
 NAME = "hellaswag_val.jsonl"
-ADVICE = f"give a copy of {NAME}, or of llm.c's hellaswag_val.bin, with --hellaswag FILE."
 
 
 def fetch_hellaswag(say=None) -> Path:
     """The path of hellaswag_val.jsonl; fetched, with a checksum, unless it is there. Raises UserError like download."""
-    return download(URL, data_home() / "hellaswag" / NAME, SHA256, say, ADVICE)
+    path = data_home() / "hellaswag" / NAME
+    return download(URL, path, SHA256, say, advice=f"put a copy of the file at {path}.")
 
 
 def load_examples(path=None, encoding=None, V=None, limit=None, say=None) -> list[Example]:

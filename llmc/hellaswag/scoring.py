@@ -16,6 +16,10 @@ AT_ONCE = 2048  # tokens of a batch, about
 STEP = 16  # lengths of batches are multiples of this, so that few shapes occur
 
 
+class NoNumbers(UserError):
+    """A model whose costs are not finite numbers."""
+
+
 class Scores(NamedTuple):
     """Costs of all endings. sums, means: (examples, 4) float64, nats of each ending, in all and per token · labels:
     (examples,) · cut: how many examples were shortened to fit the model."""
@@ -81,7 +85,7 @@ def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, pr
     Endings of similar length share a batch: what stands beside or behind one cannot change its cost, as a token sees
     only those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of all
     batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more endings
-    are scored. Raises UserError when costs are not finite numbers, and for ids that the model does not have.
+    are scored. Raises NoNumbers, and UserError for ids that the model does not have.
     """
     window = (shape[1] if shape else model.config.maxT) if window is None else window
     model.config.check_sequence_length(window)
@@ -95,7 +99,7 @@ def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, pr
         if progress:
             progress(np.unique(chosen).size)
     if not np.isfinite(sums).all():
-        raise UserError("this model's losses are not numbers: its training diverged; give another one.")
+        raise NoNumbers("this model's losses are not numbers: its training diverged; give another one.")
     labels = np.array([example.label for example in examples])
     return Scores(sums.reshape(-1, 4), means.reshape(-1, 4), labels, sum(cut for _, _, cut in prepared))
 

@@ -1,6 +1,9 @@
 """HellaSwag while a model is trained: its length-normalised accuracy every so many steps, as llm.c's `-h 1`."""
 
+import math
+
 from llmc.hellaswag import load_examples, score_examples
+from llmc.hellaswag.scoring import NoNumbers
 from llmc.training.start import in_turn
 
 
@@ -22,7 +25,10 @@ class HellaSwag:
         self.all, self.count, self.own, self.ranks = examples, len(examples), examples[ranks.rank :: ranks.world], ranks
 
     def accuracy(self, model, stop=lambda: False):
-        """The share of examples whose real ending costs least per token; None when stop() becomes true by then."""
+        """The share of examples whose real ending costs least per token; None when stop() becomes true by then.
+
+        NaN when the model's losses are not finite numbers.
+        """
 
         def watch(_):
             if stop():
@@ -32,5 +38,7 @@ class HellaSwag:
             scores = score_examples(model, self.own, shape=self.shape, progress=watch) if self.own else None
         except Stopped:
             return None
+        except NoNumbers:
+            return self.ranks.mean(math.nan)
         correct = scores.accuracy_norm * len(self.own) if scores else 0.0
         return self.ranks.mean(correct) * self.ranks.world / self.count

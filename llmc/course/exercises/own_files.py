@@ -8,6 +8,7 @@ A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": 
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from llmc.course.exercises import builder, layout, notebooks
 from llmc.course.exercises.layout import FOLDERS, FOR_ASSISTANTS, FOR_LESSONS, MARKER, place_in_copy
 from llmc.course.exercises.relinking import relinked
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import Damaged, checked_json, read_json
 from llmc.files.reading import opened
@@ -126,7 +127,7 @@ def new_folder(folder: Path):
         temporary.chmod(0o755)  # mkdtemp makes it private
         temporary.rename(folder)
     except OSError as error:
-        raise UserError(f"cannot make {folder}: {why(error)}; choose another folder.") from error
+        raise cannot(f"make {folder}", error) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -157,3 +158,12 @@ def write_bytes(path, data):
     """Whole or not at all."""
     with atomic_write(path) as file:
         file.write(data)
+
+
+def write_over(path, mine: bytes | None, data: bytes) -> bool:
+    """Write over a file that still holds mine (None: is not there); False, and nothing is done, if it was saved."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    write_bytes(new, data)  # which takes its time
+    same = (read_bytes(path) if path.exists() else None) == mine
+    new.replace(path) if same else new.unlink()
+    return same

@@ -28,7 +28,9 @@ def start(copy: Path, root: Path | None = None) -> list[str]:
         for name, cells in files.course_notebooks(root, copy).items():
             text = _answered(root, name, cells)
             news += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
-            _keep(temporary, name, Brought(text or _new(cells), fingerprints(cells), whole=not text), state)
+            brought = Brought(text or _new(cells), fingerprints(cells), whole=not text)
+            files.write_text(temporary / name, brought.text)
+            _remember(name, brought, state)
         _bring_files(root, temporary, state)
         if copy.is_relative_to(root):
             files.write_text(temporary / ".gitignore", "*\n")
@@ -44,13 +46,15 @@ def update(copy: Path, root: Path | None = None) -> list[str]:
     that was deleted comes back. Everything is merged before anything is written.
     """
     root, copy = root or files.course(), Path(copy).expanduser().resolve()
-    state = files.read_state(copy)
-    notebooks = {name: _brought(copy, name, cells, state) for name, cells in files.course_notebooks(root, copy).items()}
+    state = {**files.read_state(copy), "course": files.course_digest(root)}
+    course = files.course_notebooks(root, copy)
+    notebooks = {name: _brought(copy, name, cells, state) for name, cells in course.items()}
     for name, brought in notebooks.items():
-        _keep(copy, name, brought, state)
+        while brought.text and not files.write_over(copy / name, brought.mine, brought.text.encode()):
+            notebooks[name] = brought = _brought(copy, name, course[name], state)  # it was saved meanwhile
+        _remember(name, brought, state)
     renewed = [name for name, brought in notebooks.items() if brought.text and brought.whole]
     renewed += _bring_files(root, copy, state)
-    state["course"] = files.course_digest(root)
     files.write_text(copy / MARKER, files.to_json(state))
     news = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
     news += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
@@ -70,6 +74,7 @@ class Brought(NamedTuple):
     text: str | None  # of the file; None when it stays as it is
     given: dict  # fingerprints of the course's cells
     whole: bool  # is the text the course's alone?
+    mine: bytes | None = None  # of the file so far
     lines: tuple = ()  # what to say about it
 
 
@@ -78,20 +83,19 @@ def _brought(copy, name, cells, state) -> Brought:
     data = files.read_bytes(path) if path.exists() else None
     if data is None or files.digest(data) == state["files"].get(name):  # deleted, or never saved since it came
         text = _new(cells)
-        return Brought(text if text.encode() != data else None, fingerprints(cells), whole=True)
-    notebook = files.read_notebook(path)
+        return Brought(text if text.encode() != data else None, fingerprints(cells), True, data)
+    notebook = files.as_notebook(data, path)
     merged = merge(notebook["cells"], cells, given)
     if merged.changes and merged.cells == cells:  # it was run, and nothing else
-        return Brought(_new(cells), merged.given, whole=True)
+        return Brought(_new(cells), merged.given, True, data)
     text = files.to_json({**notebook, "cells": merged.cells}) if merged.changes else None
-    return Brought(text, merged.given, whole=False, lines=tuple(merged.report()))
+    return Brought(text, merged.given, False, data, tuple(merged.report()))
 
 
-def _keep(copy, name, brought, state):
-    """Write the notebook where it changes, and remember what was given."""
+def _remember(name, brought, state):
+    """What was given, to tell next time what the learner has changed."""
     state["cells"][name] = brought.given
     if brought.text:
-        files.write_text(copy / name, brought.text)
         state["files"][name] = files.digest(brought.text.encode()) if brought.whole else None
 
 
@@ -119,7 +123,7 @@ def _bring_files(root, copy, state) -> list[str]:
         mine = files.read_bytes(target) if target.exists() else None
         if mine == data or (mine is not None and files.digest(mine) != state["files"].get(name)):
             continue
-        files.write_bytes(target, data)
-        state["files"][name] = files.digest(data)
-        written.append(name)
+        if files.write_over(target, mine, data):
+            state["files"][name] = files.digest(data)
+            written.append(name)
     return written

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot, why
 from llmc.files.checked_json import LARGEST, parse_json
 
 HUB = "https://huggingface.co"
@@ -36,6 +36,8 @@ def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE)
     with _writing(part):
         if path.is_file() and sha256 in (None, digest(path)):
             return path
+        if path.is_file():
+            advice = f"the {path} that is here is another file (wrong SHA-256); {advice}"
         part.parent.mkdir(parents=True, exist_ok=True)
     if say:
         say(f"fetching {url}")
@@ -156,4 +158,4 @@ def _writing(part):
     try:
         yield
     except OSError as error:
-        raise UserError(f"cannot write {part}: {why(error)}; free some space or choose another folder.") from error
+        raise cannot(f"write {part}", error) from error

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from llmc.data.corpus import Corpus, existing
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 
 
 def check_folder(out_dir, names):
@@ -28,7 +28,7 @@ def staged(out_dir: Path):
             yield folder
             _move(Corpus.in_folder(folder), out_dir, had_all)
     except OSError as error:
-        raise UserError(f"cannot write the corpus to {out_dir}: {why(error)}; choose another folder.") from error
+        raise cannot(f"write the corpus to {out_dir}", error) from error
 
 
 def _move(made: Corpus, out_dir: Path, had_all: bool):

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import llmc
+from llmc import resources
 from llmc.checkpoints import model_file, write_model
 from llmc.cli import COMMANDS, main
 from llmc.config import GPT2Config
@@ -314,6 +316,12 @@ def test_a_loss_that_is_no_number(train, tmp_path, refused):
     assert not list((tmp_path / "run").glob("*.tmp")) and (tmp_path / "run" / "main.log").is_file()
 
 
+def test_a_start_that_was_killed_does_not_block_its_folder(train, tmp_path, refused):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "main.log").touch()
+    assert train() == 0
+
+
 def test_an_existing_run_is_not_overwritten(train, tmp_path, refused, capsys):
     train()
     before = (tmp_path / "run" / "model.bin").read_bytes()
@@ -456,3 +464,17 @@ def test_folders_that_cannot_be(refused, tmp_path, monkeypatch, command, folder,
 @pytest.mark.parametrize("size", [10**9, 10**30])
 def test_a_step_that_no_memory_holds(refused, size):
     refused(main(["bench", "--backend", "numpy", "--batch-size", str(size)]), f"B={size:,}", "are free")
+
+
+def test_too_few_addresses_for_a_librarys_import(refused, monkeypatch):
+    limited = SimpleNamespace(RLIMIT_AS=0, RLIM_INFINITY=-1, getrlimit=lambda which: (400_000 << 10, -1))
+    monkeypatch.setitem(sys.modules, "resource", limited)
+    refused(main(["train", "--dry-run"]), "400,000 KiB of addresses", "`ulimit -v` must be at least")
+
+
+def test_mpiruns_ranks_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"MPI_LOCALNRANKS": "3", "OMP_NUM_THREADS": "7"})
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    resources.settle()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == os.environ["NUMBA_NUM_THREADS"] == "2"
+    assert os.environ["OMP_NUM_THREADS"] == "7"

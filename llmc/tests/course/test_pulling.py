@@ -7,7 +7,7 @@ import pytest
 
 from llmc.cli import main
 from llmc.commands import update
-from llmc.course.exercises import layout, pulling
+from llmc.course.exercises import layout, own_files, own_folder, pulling
 from llmc.course.exercises.pulling import is_clone, pull
 from llmc.errors import UserError
 from llmc.tests.course.test_own_folder import change_course, course_in, edit, read, run_all, sources, start
@@ -94,15 +94,17 @@ def test_a_notebook_that_the_course_drops(upstream, clone, edited):
         edit(clone / LESSON, "text", "Mine.")
     git(upstream, "rm", "--quiet", LESSON)
     commit(upstream)
-    told = pull(clone)
-    assert (clone / LESSON).exists() == edited == any("no longer part of the course" in line for line in told)
+    told, own = pull(clone), clone / "notebooks" / "yours_01_f.ipynb"
+    assert not (clone / LESSON).exists()
+    assert own.exists() == edited == any("yours is now yours_01_f.ipynb" in line for line in told)
+    assert not edited or sources(own)["text"] == "Mine."
 
 
 @pytest.mark.parametrize(
     ("path", "text", "says"),
     [
         ("exercises/AGENTS.md", "Mine.\n", "git could not pull: error: .*AGENTS.md"),  # changed, and no notebook
-        (EXERCISE, '{"cells": [{"source": "x"}]}', "01_f.ipynb is damaged"),
+        (LESSON, '{"cells": [{"source": "x"}]}', "01_f.ipynb is damaged"),
     ],
 )
 def test_when_it_cannot_be_done_all_is_as_before(upstream, clone, path, text, says):
@@ -117,23 +119,74 @@ def test_when_it_cannot_be_done_all_is_as_before(upstream, clone, path, text, sa
     assert (clone / path).read_text(encoding="utf-8") == text
 
 
-def test_killed_in_between(upstream, clone, monkeypatch):
-    """Ctrl-C puts everything back; a second copy lies in .git/ for what no program can catch."""
+@pytest.mark.parametrize("step", range(8))
+def test_killed_in_between(upstream, clone, monkeypatch, step):
+    """At any of git's steps and our writes: answers lie where they were written, and the next update does the rest."""
+    edit(clone / EXERCISE, "answer", "def f(x): return 2")
     run_all(clone / LESSON)
-    before, kept = (clone / LESSON).read_bytes(), []
-
-    def stop(*anything):
-        kept.append((clone / ".git" / "llmc-update" / LESSON).read_bytes())
-        raise KeyboardInterrupt
-
     news(upstream)
-    monkeypatch.setattr(pulling, "_bring_back", stop)
-    with pytest.raises(KeyboardInterrupt):
-        pull(clone)
-    assert kept == [before] and (clone / LESSON).read_bytes() == before
-    (clone / ".git" / "llmc-update").mkdir()
-    with pytest.raises(UserError, match="an earlier update was killed, and .*llmc-update holds your notebooks"):
-        pull(clone)
+    change_course(upstream, "exercises", task="News.")
+    commit(upstream)
+    steps = []
+
+    def counted(function):
+        def step_or_stop(*words, **how):
+            steps.append(words)
+            if len(steps) > step + 3:
+                raise SystemExit(-9)
+            return function(*words, **how)
+
+        return step_or_stop
+
+    with monkeypatch.context() as killed:
+        for name in ("_git", "write_over"):
+            killed.setattr(pulling, name, counted(getattr(pulling, name)))
+        with pytest.raises(SystemExit):
+            pull(clone)
+    assert sources(clone / EXERCISE)["answer"] == "def f(x): return 2"
+    assert any("has changed (2 commits)" in line for line in pull(clone))
+    assert sources(clone / EXERCISE)["answer"] == "def f(x): return 2" and sources(clone / EXERCISE)["task"] == "News."
+    assert "News." in sources(clone / LESSON)["text"] and differing(clone) == [f" M {EXERCISE}"]
+
+
+def test_what_a_killed_git_has_written_is_no_obstacle(upstream, clone):
+    (upstream / "new.txt").write_text("News.\n", encoding="utf-8")
+    news(upstream)
+    for name in ("new.txt", LESSON):
+        shutil.copy(upstream / name, clone / name)
+    pull(clone)
+    assert differing(clone) == []
+
+
+def test_a_notebook_that_is_saved_meanwhile_is_merged_again(upstream, clone, copy, monkeypatch):
+    write, saved = own_files.write_bytes, []
+
+    def slowly(path, data):
+        if path.name.endswith(".new") and path.parent not in saved:
+            saved.append(path.parent)
+            edit(path.parent / "01_f.ipynb", "text", "## 1 · It\n\nSaved.")
+        write(path, data)
+
+    run_all(clone / LESSON)
+    change_course(upstream, "notebooks", run="3 + 3")
+    commit(upstream)
+    monkeypatch.setattr(own_files, "write_bytes", slowly)
+    pull(clone)
+    own_folder.update(copy)
+    for lesson in (clone / LESSON, copy / "01_f.ipynb"):
+        assert sources(lesson)["text"] == "## 1 · It\n\nSaved." and sources(lesson)["run"] == "3 + 3"
+
+
+def test_git_asks_the_folder_and_no_other(upstream, clone, monkeypatch):
+    news(upstream)
+    monkeypatch.setenv("GIT_DIR", str(upstream / ".git"))
+    pulling._environment.cache_clear()
+    assert is_clone(clone) and pull(clone) == ["The course has changed (1 commit)."]
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    pulling._environment.cache_clear()
+    with pytest.raises(UserError, match="git could not pull: fatal: detected dubious ownership .*safe.directory"):
+        is_clone(clone)
+    pulling._environment.cache_clear()
 
 
 def test_what_is_no_clone(clone, tmp_path):

@@ -171,7 +171,7 @@ def test_another_program_where_rank_0_should_be():
         time.sleep(1)
 
     threading.Thread(target=answer, daemon=True).start()
-    with pytest.raises(RankLost, match="rank 0 sent something that this run does not expect"):
+    with pytest.raises(tcp.NotThere, match="who listens at .* is not rank 0 of this run"):
         tcp.join(HERE, server.getsockname()[1], 1, 2, patience=5)
 
 
@@ -181,7 +181,7 @@ def test_a_message_of_absurd_length_takes_no_memory(head):
 
     def answer():
         connection, _ = server.accept()
-        connection.sendall(head)
+        connection.sendall(tcp.GREETING + head)
         time.sleep(1)
 
     threading.Thread(target=answer, daemon=True).start()
@@ -243,6 +243,7 @@ def plain(monkeypatch):
         (dict(rank=0, world=2, server="here:1", init_file="x"), "rank 0 chooses its port"),
         (dict(rank=0, world=2, server=HERE, init_file="/no/such/folder/x"), "cannot write /no/such/folder/x: No such"),
         (dict(rank=1, world=2, init_file="/no/such/folder/x"), "rank 0 cannot be found by /no/such/folder/x"),
+        (dict(rank=1, world=2, init_file="/dev/null"), "/dev/null is no regular file; give another --init-file"),
     ],
 )
 def test_options_that_do_not_belong_together(plain, options, words):
@@ -282,16 +283,24 @@ def test_at_an_address_ranks_know_a_secret_or_rank_0_says_whom_it_trusts(plain, 
     with tcp.listen(HERE) as free:
         (_, port), said = free.getsockname(), []
     threading.Thread(target=lambda: connect(0, 2, f"{HERE}:{port}", say=said.append).close(), daemon=True).start()
-    with pytest.raises(RankLost) if secret else nullcontext():
+    with pytest.raises(tcp.NotThere, match="LLMC_SECRET") if secret else nullcontext():
         tcp.join(HERE, port, 1, 2, patience=10).close()
     if secret:
         connect(1, 2, f"{HERE}:{port}", patience=10).close()
     assert len(said) == 1 and said[0].startswith(words)
 
 
-def test_by_file_also_where_an_old_one_lies(plain, tmp_path):
+@pytest.fixture
+def silent():
+    with tcp.listen(HERE) as server:
+        yield server
+
+
+@pytest.mark.parametrize("port", [1, None])
+def test_by_file_also_where_an_old_one_lies(plain, tmp_path, port, silent):
+    """Of a run that was killed, and now leads nowhere, or to a program that only listens."""
     path, found = tmp_path / "address", []
-    path.write_text("127.0.0.1 1 00")  # of a run that was killed
+    path.write_text(f"{HERE} {port or silent.getsockname()[1]} 00")
     one = threading.Thread(target=lambda: found.append(connect(1, 2, None, path, patience=20)), daemon=True)
     one.start()
     time.sleep(0.2)

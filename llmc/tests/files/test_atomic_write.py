@@ -1,5 +1,6 @@
 """A file is written whole or not at all, and takes the place of nothing but a file."""
 
+import errno
 import os
 import sys
 
@@ -25,6 +26,13 @@ def test_an_error_leaves_the_old_file(tmp_path):
         file.write(b"half")
         raise ZeroDivisionError
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("number, words", [(errno.EMFILE, "close some files"), (errno.ENOSPC, "free some space or")])
+def test_the_advice_is_about_what_is_missing(tmp_path, number, words):
+    with pytest.raises(UserError, match=f"cannot write .*: {os.strerror(number)}; {words}"):
+        with atomic_write(tmp_path / "x"):
+            raise OSError(number, os.strerror(number))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in folders")

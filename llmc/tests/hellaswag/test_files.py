@@ -140,7 +140,7 @@ def test_fetched_once_and_offline_one_sentence(text_file, tmp_path, monkeypatch)
     monkeypatch.setattr(fetch, "URL", "http://name.invalid/hellaswag_val.jsonl")
     with pytest.raises(UserError) as caught:
         load_examples(encoding=byte_encoding())
-    assert "cannot fetch http://name.invalid" in str(caught.value) and "--hellaswag FILE." in str(caught.value)
+    assert "cannot fetch http://name.invalid" in str(caught.value) and "put a copy of the file at" in str(caught.value)
     there = tmp_path / "data" / "hellaswag" / "hellaswag_val.jsonl"
     there.write_bytes(text_file.read_bytes())
     monkeypatch.setattr(fetch, "SHA256", digest(there))

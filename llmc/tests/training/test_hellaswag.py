@@ -11,7 +11,8 @@ from llmc.errors import UserError
 from llmc.files.digest import digest
 from llmc.hellaswag import fetch, load_examples, score_examples
 from llmc.tests.tiny_corpus import byte_encoding, write_corpus
-from llmc.training import TrainSettings, read_log, resume, train
+from llmc.training import TrainSettings, hellaswag, read_log, resume, train
+from llmc.training.ends import RunDiverged
 from llmc.training.hellaswag import HellaSwag
 
 WORDS = "the cat sat on the mat and the dog ran to the man".split()
@@ -102,9 +103,19 @@ def test_it_can_be_given_up(settings):
     assert measure.accuracy(model, stop=lambda: True) is None
 
 
+def test_weights_that_make_no_numbers_end_the_run_with_3(settings, monkeypatch):
+    def broken(model, *anything, **more):
+        model.params_flat[:] = np.nan
+        return score_examples(model, *anything, **more)
+
+    monkeypatch.setattr(hellaswag, "score_examples", broken)
+    with pytest.raises(RunDiverged, match="the loss on HellaSwag is not a number after step 0, .* learning rate"):
+        train(settings("run"), quiet=True)
+
+
 def test_without_the_file_or_a_network_the_run_does_not_begin(settings, monkeypatch, tmp_path):
     monkeypatch.setattr(fetch, "URL", "http://name.invalid/hellaswag_val.jsonl")
     monkeypatch.setattr(fetch, "SHA256", "0" * 64)
-    with pytest.raises(UserError, match="cannot fetch .*hellaswag_val.jsonl"):
+    with pytest.raises(UserError, match=r"cannot fetch .* is another file \(wrong SHA-256\); put a copy"):
         train(settings("run"), quiet=True)
     assert not (tmp_path / "run" / "main.log").exists()

@@ -3,9 +3,10 @@
 from itertools import count
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 from llmc.files.reading import user_path
 from llmc.training.run_folder.find_models import runs_home
+from llmc.training.run_folder.log import LOG
 
 
 def claim_folder(out, name) -> Path:
@@ -18,14 +19,15 @@ def claim_folder(out, name) -> Path:
 
 def _claim(path) -> Path:
     try:
-        if path.is_dir() and any(path.iterdir()):
+        held = list(path.iterdir()) if path.is_dir() else []  # an empty log is all that a killed start has left
+        if any(entry.name != LOG or entry.stat().st_size for entry in held):
             raise UserError(
                 f"{path} is not empty, and a run never overwrites anything; choose another folder with --out, or"
                 " continue the run in it with --resume."
             )
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"cannot make the run folder {path}: {why(error)}; choose another with --out.") from error
+        raise cannot(f"make the run folder {path}", error, "choose another with --out") from error
     return path
 
 
@@ -43,7 +45,7 @@ def claim_number(home, name) -> Path:
             except FileExistsError:
                 continue
     except OSError as error:
-        raise UserError(f"cannot make a run folder in {home}: {why(error)}; choose another with --out.") from error
+        raise cannot(f"make a run folder in {home}", error, "choose another with --out") from error
 
 
 def remove_if_empty(path: Path):

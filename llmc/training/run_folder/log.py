@@ -5,11 +5,12 @@ s:0 trl:6.9320 lr:0.000100 norm:4.21 training loss, learning rate and gradient n
 s:0 eval:0.2951                      HellaSwag accuracy
 """
 
+import errno
 import os
 import re
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot
 from llmc.files.reading import opened
 from llmc.training.run_folder.lock import try_lock
 
@@ -42,7 +43,7 @@ class LogWriter:
         try:
             self._file = open(self.path, "a+b", buffering=0)
         except OSError as error:
-            raise UserError(f"cannot write {self.path}: {why(error)}; choose another folder.") from error
+            raise cannot(f"write {self.path}", error) from error
         if not try_lock(self._file):
             self._file.close()
             raise UserError(f"another process is writing {self.path}; wait until it ends, or stop it first.")
@@ -85,11 +86,11 @@ class LogWriter:
         try:
             if self._file.write(data) == len(data):
                 return
-            reason = "No space left on device"
+            reason = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            reason = why(error)
+            reason = error
         self._file.truncate(start)
-        raise UserError(f"cannot write {self.path}: {reason}; free some space or choose another folder.")
+        raise cannot(f"write {self.path}", reason)
 
 
 def read_log(path) -> dict:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
-from llmc.errors import UserError, why
+from llmc.errors import UserError, cannot, why
 from llmc.files.cache_folder import objection, wanted_folder
 
 SEALED = sys.platform != "darwin"  # macOS signs libraries, and nothing may follow the signature
@@ -98,4 +98,4 @@ class whole:
 
     def _unwritable(self, error):
         place = self.library.parent
-        return UserError(f"cannot write {place}: {why(error)}; free some space, or set LLMC_CACHE to another folder.")
+        return cannot(f"write {place}", error, "set LLMC_CACHE to another folder")
