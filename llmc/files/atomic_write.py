@@ -42,12 +42,13 @@ def atomic_write(path, mode: str = "wb"):
 def atomic_folder(folder):
     """Yield a new folder, whose files are moved to `folder` when the block ends without an error; else they are gone.
 
-    A folder that exists keeps its other files. Raises UserError when it cannot be written, and for a UserError of the
-    block, which then names the file where it should have been.
+    A folder that is not empty keeps its other files. Raises UserError when it cannot be written, and for a UserError of
+    the block, which then names the file where it should have been.
     """
     folder = Path(folder)
-    place = folder if folder.exists() else folder.parent  # the same disk, so that files can be moved
     try:
+        there = folder.exists() and any(folder.iterdir())
+        place = folder if there else folder.parent  # the same disk, so that files can be moved
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=place) as temporary:
             made = Path(temporary, "made")
@@ -57,7 +58,7 @@ def atomic_folder(folder):
             except UserError as error:
                 raise UserError(str(error).replace(str(made), str(folder))) from error
             if place != folder:
-                with suppress(OSError):  # somebody has made it meanwhile
+                with suppress(OSError):  # somebody has made it meanwhile, and filled it
                     made.rename(folder)
                     return
             for path in sorted(made.iterdir()):

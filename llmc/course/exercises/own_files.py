@@ -9,15 +9,12 @@ A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": 
 import hashlib
 import json
 import os
-import shutil
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from llmc.course.exercises import builder, layout, notebooks
 from llmc.course.exercises.layout import FOLDERS, FOR_ASSISTANTS, FOR_LESSONS, MARKER, place_in_copy
 from llmc.course.exercises.relinking import relinked
-from llmc.errors import UserError, cannot
+from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import Damaged, checked_json, read_json
 from llmc.files.reading import opened
@@ -114,25 +111,6 @@ def refuse_bad_place(copy, root):
         raise UserError(f"{copy} belongs to the course and changes with it; name a folder of your own.")
 
 
-@contextmanager
-def new_folder(folder: Path):
-    """Fill a temporary folder next to the wanted one, then rename it: the wanted one is complete or not there."""
-    temporary = None
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".tmp", dir=folder.parent))
-        yield temporary
-        if folder.exists():
-            folder.rmdir()  # it was seen to be empty
-        temporary.chmod(0o755)  # mkdtemp makes it private
-        temporary.rename(folder)
-    except OSError as error:
-        raise cannot(f"make {folder}", error) from error
-    finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
 def digest(data: bytes) -> str:
     """Of a file's bytes."""
     return hashlib.sha256(data).hexdigest()[:16]
@@ -147,11 +125,6 @@ def course_digest(root) -> str:
 def to_json(value) -> str:
     """Sorted keys, indent 1: as Jupyter writes."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def write_text(path, text):
-    """Whole or not at all."""
-    write_bytes(path, text.encode())
 
 
 def write_bytes(path, data):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from llmc.course.exercises import own_files as files
 from llmc.course.exercises.layout import FOLDERS, MARKER
 from llmc.course.exercises.merging import fingerprints, merge
+from llmc.files.atomic_write import atomic_folder
 from llmc.terminal import llmc_command, shown
 
 FEW = 4  # names of files that a line has room for
@@ -24,17 +25,17 @@ def start(copy: Path, root: Path | None = None) -> list[str]:
     root, copy = root or files.course(), Path(copy).expanduser().resolve()
     files.refuse_bad_place(copy, root)
     state, news = {**files.new_state(), "course": files.course_digest(root)}, []
-    with files.new_folder(copy) as temporary:
+    with atomic_folder(copy) as temporary:
         for name, cells in files.course_notebooks(root, copy).items():
             text = _answered(root, name, cells)
             news += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
             brought = Brought(text or _new(cells), fingerprints(cells), whole=not text)
-            files.write_text(temporary / name, brought.text)
+            files.write_bytes(temporary / name, brought.text.encode())
             _remember(name, brought, state)
         _bring_files(root, temporary, state)
         if copy.is_relative_to(root):
-            files.write_text(temporary / ".gitignore", "*\n")
-        files.write_text(temporary / MARKER, files.to_json(state))
+            files.write_bytes(temporary / ".gitignore", b"*\n")
+        files.write_bytes(temporary / MARKER, files.to_json(state).encode())
     lab = llmc_command("lab") if copy.parent == root else llmc_command("lab", copy)
     return [f"{shown(copy)} holds the lessons, their exercises and the solutions.", *news, f"Open it with `{lab}`."]
 
@@ -55,7 +56,7 @@ def update(copy: Path, root: Path | None = None) -> list[str]:
         _remember(name, brought, state)
     renewed = [name for name, brought in notebooks.items() if brought.text and brought.whole]
     renewed += _bring_files(root, copy, state)
-    files.write_text(copy / MARKER, files.to_json(state))
+    files.write_bytes(copy / MARKER, files.to_json(state).encode())
     news = [f"New from the course: {_listed(renewed)}."] * bool(renewed)
     news += [f"{name}: {line}" for name, brought in notebooks.items() for line in brought.lines]
     if not news:

@@ -7,7 +7,6 @@ between, the next pull does the same again and comes to the same.
 
 import shutil
 import subprocess
-from functools import cache
 from os import environ
 from pathlib import Path
 from subprocess import PIPE
@@ -124,7 +123,6 @@ def _git(root, *words, stdin=""):
     return subprocess.CompletedProcess(words, git.returncode, out, err)
 
 
-@cache
 def _environment() -> dict:
     """This process's, without what would lead git to another repository than the one in the folder."""
     local = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True).stdout.split()

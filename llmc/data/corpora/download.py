@@ -3,7 +3,6 @@
 Until then it is called NAME.part, and a later call continues it (HTTP Range). The standard library is enough.
 """
 
-import hashlib
 import socket
 import time
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from urllib.request import Request, urlopen
 
 from llmc.errors import UserError, cannot, why
 from llmc.files.checked_json import LARGEST, parse_json
+from llmc.files.digest import digest
 
 HUB = "https://huggingface.co"
 BLOCK = 1 << 20  # bytes
@@ -73,12 +73,6 @@ def hub_files(repository: str, folder: str = ""):
     if not files:
         raise UserError(f"{url} no longer lists any data files; {ADVICE}")
     return sorted(files)
-
-
-def digest(path) -> str:
-    """SHA-256 of a file, in hex."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def progress_bar(say, **what):

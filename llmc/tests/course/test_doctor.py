@@ -46,9 +46,6 @@ def fake(monkeypatch):
     return set_answers
 
 
-# ------------------------------------------------------------------------------------------ the whole report
-
-
 def test_this_machine():
     report = doctor()
     assert [row.what for row in report][:3] == ["system", "Python", "packages"] and report["BLAS"].found
@@ -81,9 +78,6 @@ def test_text_and_html_of_the_three_kinds():
     assert str(report).split("\n")[:4] == ["✓ a  1", "– b  <2>", "     costs: time", "     fix:   mend b"]
     assert "&lt;2&gt;" in report._repr_html_() and "<code>mend b</code>" in report._repr_html_()
     assert report.summary == "Worth a look: b." and Report([Row("a", "1")]).summary == "Nothing to fix."
-
-
-# ------------------------------------------------------------------------------------------ compiled kernels
 
 
 @pytest.mark.parametrize(
@@ -125,9 +119,6 @@ def test_what_multiplies_bfloat16(library, flags, status, words, fake):
     assert row.status == status and words in row.found and ("onednn-cpu-gomp" in row.command) == (status == "missing")
 
 
-# ------------------------------------------------------------------------------------------ BLAS
-
-
 @pytest.mark.parametrize(
     "library, kernels, threads, flags, variable, status, command",
     [
@@ -165,15 +156,9 @@ def test_the_loaded_library_answers_for_its_variable():
     assert threads == "1" and (kernels == "Haswell" or not has_haswell)
 
 
-# ------------------------------------------------------------------------------------------ compiler, GPU, CuPy
-
-
-NONE = NoCompiler("there is none")
-
-
 def test_no_compiler(fake, monkeypatch):
     monkeypatch.delenv("LLMC_CXX", raising=False)
-    fake(toolchain, find=NONE)
+    fake(toolchain, find=NoCompiler("there is none"))
     for platform, words in {"darwin": "xcode-select --install", "win32": "wsl", "linux": "sudo dnf"}.items():
         monkeypatch.setattr(sys, "platform", platform)
         monkeypatch.setattr(advice.shutil, "which", lambda name: name == "dnf")
@@ -252,13 +237,7 @@ UNUSED = {"driver": 580, "installed": CUDA13, "device": "emulator"}
         (equipment.kernels, UNUSED, "warning", "on the emulator, because LLMC_DEVICE says so", "LLMC_DEVICE"),
         (equipment.kernels, {"device": "gpu"}, "warning", "no GPU, and LLMC_DEVICE is gpu", "LLMC_DEVICE"),
         (equipment.kernels, {"device": "cuda"}, "warning", "on no device: LLMC_DEVICE is cuda", "LLMC_DEVICE"),
-        (
-            equipment.packages,
-            {"installed": has(numpy="2.1")},
-            "missing",
-            "not installed: matplotlib",
-            "scipy jupyterlab",
-        ),
+        (equipment.packages, {"installed": has(numpy="2.1")}, "missing", "not installed: matplotlib", "jupyterlab"),
     ],
 )
 def test_what_is_installed_for_the_gpus_there_are(look, there, status, found, command, machine):
@@ -266,9 +245,6 @@ def test_what_is_installed_for_the_gpus_there_are(look, there, status, found, co
     row = look("a row")
     assert row.status == status and found in row.found
     assert command in row.command and bool(command) == bool(row.command)
-
-
-# ------------------------------------------------------------------------------------------ cores, memory, packages
 
 
 @pytest.mark.parametrize("text, quota", [("max 100000", None), ("150000 100000", 1.5), ("damaged", None), (None, None)])
@@ -298,9 +274,6 @@ def test_a_folder_that_was_moved_or_copied_after_the_installation(monkeypatch, t
     monkeypatch.chdir(tmp_path / "copied")
     row = equipment.python("Python")
     assert row.status == "warning" and "moved or copied" in row.costs and row.command.endswith("install -e .")
-
-
-# ------------------------------------------------------------------------------------------ files
 
 
 def test_corpus(monkeypatch, tmp_path):

@@ -120,9 +120,6 @@ def run_all(path):
     write(path, notebook)
 
 
-# ------------------------------------------------------------------------------------------------------------ start
-
-
 def test_start(mine):
     files = {path.relative_to(mine).as_posix() for path in mine.rglob("*") if path.is_file()}
     assert files == {EXERCISE, LESSON, SOLUTION, "images/x.png", "AGENTS.md", ".llmc-course.json"}
@@ -166,7 +163,7 @@ def test_start_brings_answers_from_the_checkout_which_updates_keep(root, tmp_pat
         ("the course", "is not empty"),
         ("the course/solutions/01_f.ipynb", "is a file"),
         ("the course/notebooks/mine", "belongs to the course"),
-        ("my own/AGENTS.md/x", "cannot make"),
+        ("my own/AGENTS.md/x", "cannot write"),
     ],
 )
 def test_start_refuses(mine, root, tmp_path, place, words):
@@ -182,9 +179,6 @@ def test_start_leaves_nothing_behind_when_it_fails(root, tmp_path):
     with pytest.raises(UserError, match="01_f.ipynb is damaged"):
         start(tmp_path / "x", root)
     assert [path.name for path in tmp_path.iterdir()] == ["the course"]
-
-
-# ----------------------------------------------------------------------------------------------------------- update
 
 
 def test_update_without_news_changes_no_byte(mine, root):
@@ -245,15 +239,12 @@ def test_changed_by_both_stays_until_it_is_deleted(mine, root):
     assert list(sources(path)) == ["task", "answer", "check", "f-links"]
 
 
-def test_a_deleted_cell_stays_away_until_it_changes(mine, root):
+def test_a_deleted_cell_stays_away_until_it_changes_and_what_the_course_drops_goes(mine, root):
     delete(mine / EXERCISE, "task")
     assert "up to date" in update(mine, root)[0]
     change_course(root, task="## News.")
     update(mine, root)
     assert list(sources(mine / EXERCISE)) == ["task", "answer", "check", "f-links"]
-
-
-def test_what_the_course_drops_goes(mine, root):
     delete(root / "solutions" / "01_f.ipynb", "task")
     assert EXERCISE in update(mine, root)[0]
     assert list(sources(mine / EXERCISE)) == ["answer", "check", "f-links"]
@@ -297,9 +288,6 @@ def test_other_files_follow_the_course_until_they_are_changed(mine, root, name):
     source.write_text("Tutor better.\n", encoding="utf-8")
     update(mine, root)
     assert (mine / name).read_text(encoding="utf-8") == "Mine.\n"
-
-
-# ------------------------------------------------------------------------------------------------- the real course
 
 
 @pytest.fixture(scope="module")

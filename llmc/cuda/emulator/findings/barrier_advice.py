@@ -20,7 +20,6 @@ from llmc.cuda.emulator.findings.values import function_around, in_words
 
 BLOCK, WARP = "__syncthreads();", "__syncwarp();"
 READ_FIRST, OUTSIDE_OF_LOOPS = "read into a variable", "Some threads write here before others have read"
-OR_EARLIER = re.compile(r" Or should line \d+ still see the old value\? Then read it before line \d+\.")
 
 
 class Place(NamedTuple):

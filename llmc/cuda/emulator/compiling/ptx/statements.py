@@ -30,11 +30,6 @@ class Statement(NamedTuple):
     inputs: tuple[Operand, ...]
 
 
-def has_asm(masked: str) -> bool:
-    """Whether a text without comments and strings has an asm statement."""
-    return ASM.search(masked) is not None
-
-
 def statements(text: str, masked: str):
     """Every asm statement whose beginning is in `masked`, the text without comments and strings."""
     for match in ASM.finditer(masked):
