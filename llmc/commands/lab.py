@@ -8,19 +8,18 @@ from pathlib import Path
 from urllib.parse import quote
 
 from llmc.errors import UserError
-from llmc.files.reading import folder_path, user_path
+from llmc.files.reading import folder_path
 from llmc.terminal import path_variable, pip
 
 FIRST = "00_start_here.ipynb"
 COPY = "my-course"
-OFFER = f"""Would you like to work in a copy of the course of your own? Your answers stay there when the course changes.
-A name for its folder, or n to work in the checkout itself [{COPY}]: """
 
 
 def add_arguments(parser):
     """The arguments of `llmc lab`, for an argparse parser."""
     parser.usage = "llmc lab [-h] [FOLDER] [-- JUPYTERLAB'S OPTIONS]"
-    parser.add_argument("words", metavar="FOLDER", nargs="*", help="your copy of the course (default: the one found)")
+    about = "your copy of the course (default: the one found, or a new one), or . for the checkout"
+    parser.add_argument("words", metavar="FOLDER", nargs="*", help=about)
 
 
 def run(args) -> int:
@@ -30,37 +29,26 @@ def run(args) -> int:
     if find_spec("jupyterlab") is None:
         raise UserError(f"JupyterLab is not installed; run `{pip('install', 'jupyterlab')}`.")
     root, options = own_files.course(), list(args.words)
-    if options and not options[0].startswith("-"):
-        copy = folder_path(options.pop(0))
-        own_files.read_state(copy)  # raises where it is no copy
+    if not options or options[0].startswith("-"):
+        copy = layout.own_copy() or _new_copy(root)
+    elif (copy := folder_path(options.pop(0))) == root:
+        copy = None
     else:
-        copy = layout.own_copy() or _offered(root)
+        own_files.read_state(copy)  # raises where it is no copy
     if copy:
         _bring_up_to_date(copy, root)
     return _become_jupyterlab(command(root, copy, options))
 
 
-def _offered(root) -> Path | None:
-    """A new copy, or None for somebody who wants none, or has begun to work in the checkout.
-
-    Where nobody sits at a terminal it is made unasked, because `git pull` stops at lessons that were run in a checkout.
-    """
+def _new_copy(root) -> Path | None:
+    """Made unasked, as `git pull` stops at lessons that were run in a checkout; None where somebody works there."""
     from llmc.course.exercises.own_folder import start
     from llmc.course.learner import journal
 
     if journal.read(journal.progress_file())["worked"]:
         return None
-    answer = COPY
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        try:
-            answer = input(OFFER).strip() or COPY
-        except EOFError:
-            return None
-    if answer.lower() in ("n", "no"):
-        return None
-    copy = root / user_path(answer)
-    print("\n".join(start(copy, root)[:-1]), flush=True)
-    return copy
+    print("\n".join(start(root / COPY, root)[:-1]), flush=True)
+    return root / COPY
 
 
 def _bring_up_to_date(copy, root):
@@ -81,7 +69,9 @@ def command(root, copy, options) -> list[str]:
     top = folder if top == Path(top.anchor) else top
     page = quote((folder / FIRST).relative_to(top).as_posix())
     words = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={top}"]
-    words.append(f"--LabApp.default_url=/lab/tree/{page}")
+    words += [f"--LabApp.default_url=/lab/tree/{page}", "--LabApp.news_url=None"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; JupyterLab listens to this machine alone
+        words.append("--allow-root")
     if os.name != "nt" and os.environ.get("SHELL"):  # not a login shell, which on many systems sets a PATH of its own
         words.append(f"--ServerApp.terminado_settings={{'shell_command': [{os.environ['SHELL']!r}]}}")
     return [*words, *options]

@@ -61,7 +61,7 @@ class Board:
 
     def _repr_html_(self):
         rows = "".join(self._row(lesson, exercises) for lesson, exercises in self.lessons())
-        return f"<table>{rows}</table><p>{escape(self.counts())}{self._resume() if self.next else ''}</p>"
+        return f"<p>{escape(self.counts())}{self._resume() if self.next else ''}</p><table>{rows}</table>"
 
     def _ipython_display_(self):
         from IPython.display import display
@@ -80,7 +80,7 @@ class Board:
         """One lesson; symbols, not colours, carry the meaning, so that both themes of JupyterLab can show it."""
         marks = " &nbsp; ".join(
             f'<span style="white-space:nowrap" title="{exercise.minutes} min, {LEVEL[exercise.difficulty]}">'
-            f"{self._mark(exercise)} {escape(exercise.name)}</span>"
+            f"{self._mark(exercise)} {escape(exercise.name)}{' ← next' * (exercise is self.next)}</span>"
             for exercise in exercises
         )
         title = f'<a href="{escape(link(path_from_here("exercises", lesson)))}"><b>{escape(lesson)}</b></a>'

@@ -10,6 +10,7 @@ import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from llmc.course.exercises.layout import MARKER
 from llmc.course.machine import caches, facts
 from llmc.course.machine.advice import Row, unset_variables
 from llmc.errors import UserError
@@ -45,8 +46,9 @@ def python(what) -> Row:
 
 
 def _is_elsewhere() -> bool:
-    """Are we in a checkout whose llmc is not the one that was imported?"""
-    roots = [place for place in (Path.cwd(), *Path.cwd().parents) if (place / "solutions").is_dir()]
+    """Are we in a checkout, not a learner's copy, whose llmc is not the one that was imported?"""
+    around = Path.cwd(), *Path.cwd().parents
+    roots = [place for place in around if (place / "solutions").is_dir() and not (place / MARKER).exists()]
     return bool(roots) and roots[0].resolve() != Path(__file__).resolve().parents[3]
 
 

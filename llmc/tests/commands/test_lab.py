@@ -1,7 +1,6 @@
 """`llmc lab`: which folder it opens, the copy that it offers, its terminals' PATH. JupyterLab itself is not run."""
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,15 +33,6 @@ def opened(monkeypatch):
     return words
 
 
-def at_a_terminal(monkeypatch, *answers):
-    """Somebody types these lines; the questions are returned."""
-    asked, lines = [], iter(answers)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda question: asked.append(question) or next(lines))
-    return asked
-
-
 @pytest.mark.parametrize("kind", ["folder", "pipe", "deep", "state"])
 def test_it_starts_beside_a_notebook_that_is_none(root, opened, capsys, kind):
     start(root / "my-course", root)
@@ -58,7 +48,7 @@ def test_it_starts_beside_a_notebook_that_is_none(root, opened, capsys, kind):
     assert said.count("\n") == (kind != "state") and said.startswith(f"llmc: {path}"[: len(said)])
 
 
-def test_without_a_terminal_it_makes_a_copy_unasked(root, opened):
+def test_it_makes_a_copy_unasked(root, opened):
     assert main(["lab", "--", "--no-browser", "--port", "9999"]) == 0
     assert opened[1:3] == ["-m", "jupyterlab"] and opened[-3:] == ["--no-browser", "--port", "9999"]
     assert f"--ServerApp.root_dir={root}" in opened and (root / "my-course" / layout.MARKER).is_file()
@@ -66,37 +56,25 @@ def test_without_a_terminal_it_makes_a_copy_unasked(root, opened):
     assert "--ServerApp.terminado_settings={'shell_command': ['/bin/zsh']}" in opened or os.name == "nt"
 
 
-@pytest.mark.parametrize(("answer", "copy"), [("", "my-course"), ("mine", "mine"), ("n", None), ("No", None)])
-def test_it_offers_a_copy(root, opened, monkeypatch, capsys, answer, copy):
-    asked = at_a_terminal(monkeypatch, answer)
-    assert main(["lab"]) == 0 and len(asked) == 1
-    made = [path.parent.name for path in root.glob(f"*/{layout.MARKER}")]
-    assert made == [copy] * bool(copy)
-    page = f"{copy or 'notebooks'}/00_start_here.ipynb"
-    assert f"--ServerApp.root_dir={root}" in opened and f"--LabApp.default_url=/lab/tree/{page}" in opened
-
-
-def test_it_does_not_offer_one_to_somebody_who_works_in_the_checkout(root, opened, monkeypatch):
+def test_the_checkout_is_opened_for_whoever_names_it_or_works_there(root, opened):
+    assert main(["lab", "."]) == 0
     was = journal.recording(True)
     journal.record_try("f")
     journal.recording(was)
-    assert not at_a_terminal(monkeypatch) and main(["lab"]) == 0
-
-
-def test_end_of_input_is_no_answer(root, opened, monkeypatch):
-    at_a_terminal(monkeypatch)
-
-    def end(question):
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", end)
     assert main(["lab"]) == 0 and not list(root.glob(f"*/{layout.MARKER}"))
+    assert opened.count("--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb") == 2
 
 
-def test_a_copy_is_found_and_brought_up_to_date(root, opened, monkeypatch, capsys):
+def test_as_root_it_starts_as_well(root, opened, monkeypatch):
+    for user in (0, 1000):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user, raising=False)
+        assert main(["lab"]) == 0
+    assert opened.count("--allow-root") == 1 and "--LabApp.news_url=None" in opened
+
+
+def test_a_copy_is_found_and_brought_up_to_date(root, opened, capsys):
     start(root / "mine", root)
-    asked = at_a_terminal(monkeypatch)
-    assert main(["lab"]) == 0 and not asked
+    assert main(["lab"]) == 0
     assert capsys.readouterr().out == ""
     change_course(root, "notebooks", text="# 01\n\n## 1 · It\n\nNews.")
     assert main(["lab"]) == 0

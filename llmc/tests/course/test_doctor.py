@@ -273,6 +273,8 @@ def test_a_folder_that_was_moved_or_copied_after_the_installation(monkeypatch, t
     (tmp_path / "copied" / "solutions").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "copied")
     row = equipment.python("Python")
+    Path(equipment.MARKER).touch()
+    assert equipment.python("Python").status == "ok"  # in an own copy
     assert row.status == "warning" and "moved or copied" in row.costs and row.command.endswith("install -e .")
 
 

@@ -117,9 +117,8 @@ def test_when_it_cannot_be_done_all_is_as_before(upstream, clone, path, text, sa
     assert (clone / path).read_text(encoding="utf-8") == text
 
 
-@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("step", range(8))  # of git's, and of our writes
 def test_killed_in_between(upstream, clone, monkeypatch, step):
-    """At any of git's steps and our writes: answers lie where they were written, and the next update does the rest."""
     edit(clone / EXERCISE, "answer", "def f(x): return 2")
     run_all(clone / LESSON)
     news(upstream)
