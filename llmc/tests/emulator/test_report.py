@@ -1,5 +1,7 @@
 """The emulator's reports: their words, from launches made by hand and from real ones."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -113,6 +115,8 @@ def test_race_in_a_tree_wants_a_barrier_at_the_end_of_the_loop():
     for_some = CODE.replace("    }\n    if", "        if (k > 32) __syncthreads();\n    }\n    if")
     told = race(6, 6, code=for_some)
     assert "the barrier of this loop is inside the `if` on line 7, where perhaps not every round passes it" in told
+    on_one_line = re.sub(r"\{\s*(if \(t < k\)[^;]*;)\s*\}", r"\1", CODE)
+    assert race(5, 5, code=on_one_line).endswith("outside any `if`, so that all threads reach it.")  # none is around it
     commented = CODE.replace("    }\n    if", "        // __syncthreads();\n    }\n    if")
     assert "at the end of the body of the loop on line 5, outside the `if` on line 6" in race(6, 6, code=commented)
 

@@ -7,6 +7,7 @@ from llmc.cuda.emulator.compiling.text import mask
 from llmc.cuda.emulator.findings.absences import exits
 from llmc.cuda.emulator.findings.loops import (
     IF,
+    LOOP,
     barrier_between,
     barriers_in_branches,
     branch_around_both,
@@ -138,8 +139,9 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
     if said := _in_turns(code, line, line, barrier):
         return said
     if loop and not barrier_between(code, *loop, barrier):
-        outer = head_of(code, IF, loop[0])
-        asked = outer and barrier == BLOCK
+        outer, text = head_of(code, IF, loop[0]), mask(code).splitlines()[loop[0] - 1]
+        after = outer == loop[0] and IF.search(text).start() > LOOP.search(text).start()  # its `if` is the loop's body
+        asked = outer and barrier == BLOCK and not after
         around = f" The loop is inside the `if` on line {outer}: do all threads of the block take it?" if asked else ""
         return Place("end of a loop", loop[0], calls), (
             f"Each round must see what the previous one wrote: put `{barrier}` at the end of the loop's body, outside "
