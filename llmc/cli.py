@@ -71,6 +71,7 @@ def make_parser(command=None):
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False)
         if name == command:
             module_of(name).add_arguments(sub)
+    parser.commands = commands.choices
     return parser
 
 
@@ -106,7 +107,9 @@ def _run(argv) -> int:
     if command in COMMANDS:
         settle()
     parser = make_parser(command)
-    args = parser.parse_args(argv)
+    args, unknown = parser.parse_known_args(argv)
+    if unknown:
+        parser.commands.get(command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     args.command_line = argv
     if args.command is None:
         parser.print_help()
