@@ -118,7 +118,7 @@ def table(results, what) -> str:
 def sentences(results) -> list[str]:
     """What the table shows, with its own figures."""
     bound = results.limits["sgemm_tflop_s"]
-    found = [f"The limit is {bound:.0f} TFLOP/s, the library's large product in float32 ({results.note})."]
+    found = [f"The limit without tensor cores is {bound:.0f} TFLOP/s, the library's float32 product ({results.note})."]
     for what, versions in (("forward", (2, 5, 6, 7)), ("backward", (1, 3, 4, 5))):
         theirs = results.series(what, "torch")
         for name in (f"llmc v{version}" for version in versions):

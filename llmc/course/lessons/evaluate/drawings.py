@@ -6,7 +6,7 @@ from llmc.course.figures import (
     GREY,
     LOOKS,
     ORANGE,
-    RED,
+    bars,
     blank_axes,
     cell_row,
     describe,
@@ -49,7 +49,7 @@ def draw_rows(pieces, contexts, title):
 
 
 def draw_bill(bills, gpus, price):
-    """bills: {model: a Bill for each number of GPUs}. Hours over GPUs; dollars on the first and the last of them."""
+    """bills: {model: a Bill for each number of GPUs}. Hours over GPUs; dollars on the most over those on the first."""
     figure, (left, right) = panels(2, height=4.2, width_ratios=(3, 2))
     for (name, row), (color, dash) in zip(bills.items(), LOOKS):
         left.plot(gpus, [each.hours for each in row], color=color, ls=dash, marker="o", ms=4, label=name)
@@ -57,19 +57,12 @@ def draw_bill(bills, gpus, price):
     plain_ticks(left.xaxis, gpus)
     left.legend(fontsize=9)
     left.set_title("More GPUs: fewer hours …")
-    names = list(bills)
-    for shift, k, color in ((-0.2, 0, BLUE), (0.2, -1, RED)):
-        dollars = [bills[name][k].dollars for name in names]
-        places, label = [i + shift for i in range(len(names))], f"{gpus[k]} GPU{'s' * (gpus[k] > 1)}"
-        right.barh(places, dollars, 0.38, color=color, label=label)
-        for i, amount in enumerate(dollars):
-            right.text(amount, i + shift, f" ${amount:,.0f}", va="center", size=9)
-    most = max(bills[name][-1].dollars for name in names)
-    right.set(xscale="log", xlim=(10, 40 * most), ylim=(len(names) - 0.5, -0.5))
-    right.set_yticks(range(len(names)), names)
-    right.set_xlabel(f"dollars, at ${price:g} an hour")
-    right.legend(loc="upper right", fontsize=9)
-    right.set_title("… and not less money")
+    ratios = {name: row[-1].dollars / row[0].dollars for name, row in bills.items()}
+    dollars = [rf"\${row[0].dollars:,.0f} → \${row[-1].dollars:,.0f}" for row in bills.values()]  # no formula
+    words = [f"{ratio:.1f}×, {paid}" for ratio, paid in zip(ratios.values(), dollars)]
+    bars(right, ratios, text=words, limit=1, limit_label=f"on {gpus[0]} GPU")
+    right.set(xlim=(0, 4), xlabel=f"cost on {gpus[-1]} GPUs, times that on {gpus[0]} (${price:g} an hour)")
+    right.set_title(f"… for {min(ratios.values()):.1f} to {max(ratios.values()):.1f} times the money")
     first, last = f"on {gpus[0]} GPU", f"on {gpus[-1]}"
     lines = [
         f"{name}: {a.hours:,.0f} hours and ${a.dollars:,.0f} {first}, {z.hours:,.1f} hours and ${z.dollars:,.0f} {last}"

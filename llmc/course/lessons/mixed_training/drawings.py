@@ -12,7 +12,6 @@ import matplotlib.pyplot as plt
 from llmc.config import preset
 from llmc.course.figures import BLUE, GREY, INK, ORANGE, arrow, blank_axes, box, cell_row, describe, stacked_bars, tint
 from llmc.course.figures.bars import AT_THE_END
-from llmc.course.figures.showing import to_png
 from llmc.course.lessons.mixed_training import recompute
 from llmc.model import training_buffers
 
@@ -128,26 +127,26 @@ def draw_memory(model, B, gb):
 
 
 def memory_panel(model="d12", B=64, gb=24):
-    """A box of ipywidgets: the same picture, drawn again for each model, batch and memory."""
+    """Display the picture, and above it ipywidgets that draw it again for each model, batch and memory."""
+    from IPython.display import display
+
+    def drawn():
+        figure = draw_memory(*(control.value for control in controls))
+        plt.close(figure)
+        return figure
+
     try:
         import ipywidgets as widgets
     except ImportError:
-        return print("The panel needs ipywidgets (pip install ipywidgets); the picture above is what it begins with.")
-
+        draw_memory(model, B, gb)  # shown where the cell ends
+        return print("The knobs need ipywidgets (pip install ipywidgets).")
     cards = [(f"{card} GB", card) for card in (8, 16, 24, 40, 80, 141)]
     controls = [
         widgets.Dropdown(options=["d12", "d24", "d36", "d48"], value=model, description="model"),
         widgets.IntSlider(B, 1, 128, description="B", continuous_update=False),
         widgets.Dropdown(options=cards, value=gb, description="memory"),
     ]
-    picture = widgets.Image(format="png")
-
-    def draw(change=None):
-        fig = draw_memory(*(control.value for control in controls))
-        picture.value, picture.width, picture.height = to_png(fig)
-        plt.close(fig)
-
+    display(widgets.HBox(controls))
+    shown = display(drawn(), display_id=True)
     for control in controls:
-        control.observe(draw, "value")
-    draw()
-    return widgets.VBox([widgets.HBox(controls), picture])
+        control.observe(lambda change: shown.update(drawn()), "value")

@@ -1,4 +1,4 @@
-"""Lesson 20: schedules of a step in which tensors are dropped and made again, and exercise 5 about them.
+"""Lesson 20: schedules of a step in which tensors are dropped and recomputed, and exercise 5 about them.
 
 A net is a list of Layers. A schedule is a list of pairs: ("make", name) runs a layer forward, ("drop", name) frees its
 tensor, ("backward", name) runs its backward pass.
@@ -126,9 +126,9 @@ def judge_schedule(c, function, what, net, limit, most):
     elif again > most:
         told = f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; {most:.0%} will do"
         ours, kind = play(net, greedy(net, limit)).us / once - 1, Kind.DEMAND
-        more = f"With the fewest µs a byte given up first, and made again as late as possible, it takes {ours:.1%}."
+        more = f"With the fewest µs a byte given up first, and recomputed as late as possible, it takes {ours:.1%}."
     else:
-        return c.say(f"{what}: {again:.1%} of a forward pass is made again.") if most < 1 else None
+        return c.say(f"{what}: {again:.1%} of a forward pass is recomputed.") if most < 1 else None
     raise WrongAnswer(told, kind, more=[*(_known(c, function) if c.explains else ()), more], look=WHERE)
 
 
@@ -224,7 +224,7 @@ def awkward_limits(rng, n) -> list:
 
 
 def nets(c):
-    """what, net, limit, the share of a pass that may be made again: odd nets, GPT-2, and one that must let go early."""
+    """what, net, limit, the share of a pass that may be recomputed: odd nets, GPT-2, and one that must let go early."""
     yield from (("a net with odd layers", *each, np.inf) for each in awkward_limits(c.rng, 30))
     net = gpt2()
     everything = play(net, schedule_for(net, {layer.name for layer in net})).peak

@@ -14,8 +14,8 @@ MOST = 400  # tokens of a text
 class PromptPanel:
     """`PromptPanel(model, encoding, "Return the", window=64).show()`: moving a knob draws the bars again.
 
-    window: how many tokens the model looks back on. The picture and the text of the first settings are ordinary
-    outputs, which stay where no widget is drawn.
+    window: how many tokens the model looks back on. Picture and text of the first settings are ordinary outputs, for
+    readers without widgets; the picture goes when a knob draws the panel's own.
     """
 
     def __init__(self, model, encoding, prompt, window, tokens=100):
@@ -31,7 +31,7 @@ class PromptPanel:
         self.seed = widgets.BoundedIntText(7, min=0, max=10**6, description="seed", **wide)
         self.tokens = widgets.IntSlider(tokens, min=1, max=MOST, description="tokens", **wide)
         self.button = widgets.Button(description="write", button_style="primary", icon="pencil")
-        self.picture, self.page = widgets.HTML(), widgets.HTML()
+        self.picture, self.page, self.first = widgets.HTML(), widgets.HTML(), None
         self.knobs = [self.prompt, self.temperature, self.top_k, self.top_p, self.seed, self.tokens]
         for knob in self.knobs[:4]:
             knob.observe(lambda change: self.look(), "value")
@@ -40,12 +40,11 @@ class PromptPanel:
         self.box = widgets.VBox([columns, self.button, self.picture, self.page])
 
     def show(self):
-        """Display the panel; below it, where widgets are not drawn, a picture and a text of the same settings."""
+        """Display the panel, and below it a picture and a text of its settings."""
         from IPython.display import display
 
-        self.look()
         display(self.box)
-        display(self.figure())
+        self.first = display(self.figure(), display_id=True)
         print(f"temperature {self.temperature.value:g}, top-p {self.top_p.value:g}, seed {self.seed.value}:")
         print(self.write())
 
@@ -66,8 +65,10 @@ class PromptPanel:
         return figure
 
     def look(self):
-        """Draw the bars again."""
+        """Draw the bars again, in the panel alone."""
         self.picture.value = as_output(self.figure())[0]["text/html"]
+        if self.first:
+            self.first.update({"text/plain": ""}, raw=True)
 
     def write(self) -> str:
         """The prompt and the text that follows it."""

@@ -139,7 +139,7 @@ def made_up_words(rng, n):
 class ListSearch(PythonSearch):
     """For lists and texts. They are equal or not, and an edit must give the learner's in all cases of the exercise.
 
-    An edited loop ends soon after as many turns as ours takes: each turn may look through a list that grows for ever.
+    An edited loop ends soon after as many turns as ours takes: each turn may look through a list that grows forever.
     """
 
     alike = staticmethod(lambda one, other: type(one) is type(other) and one == other)
