@@ -31,9 +31,10 @@ class DataLoader:
         self.num_batches = sum(self._batches)
         for file, ntok, batches in zip(self.shards.paths, self.shards.sizes, self._batches):
             if batches < 1:
+                most = (ntok - 1) // (T * world)
                 raise UserError(
-                    f"{file} has {ntok:,} tokens, but one batch needs {B * T * world + 1:,}"
-                    f" ({B=}, {T=}, {world=}, plus one); choose a smaller batch or sequence length."
+                    f"{file} has {ntok:,} tokens, but one batch needs {B * T * world + 1:,} ({B=}, {T=}, {world=}, plus"
+                    f" one); choose {f'a batch size of at most {most}' if most else 'a shorter sequence length'}."
                 )
         self._x = np.empty((B, T), np.int32)
         self._y = np.empty((B, T), np.int32)

@@ -22,6 +22,7 @@ VERSION = 1
 HIGHEST = 65535  # the largest id that fits uint16
 MOST = 2**31 - 1  # tokens in one file: the header counts them in an int32
 DTYPES = {"uint16": "<u2", "int32": "<i4"}
+NUMPY = int.from_bytes(b"\x93NUM", "little", signed=True)  # how an .npy file begins
 CHUNK = 1 << 20  # tokens checked at a time
 
 
@@ -43,6 +44,12 @@ def layout(path) -> Layout:
         found = Layout(DTYPES["int32"], 0, size // 4)
         _check_headerless(path, found)
         return found
+    if first not in (None, MAGIC) and size > SIZE and size % 2 == 0:
+        load = f"load({str(path)!r})" if first == NUMPY else f"fromfile({str(path)!r}, 'uint16')"
+        raise UserError(
+            f"{path} is not a token file: it begins with {first}, not with the magic number {MAGIC}; if it holds ids,"
+            f" as nanoGPT's files do, make it one by `llmc.data.write_tokens('tokens.bin', numpy.{load})`."
+        )
     header = read_header(path, MAGIC, (VERSION,), "a token file")
     ntok = int(header[2])
     if ntok < 1:

@@ -19,6 +19,7 @@ from llmc.model import GPT2
 
 PREFIX = "transformer."  # in the files of a GPT2LMHeadModel, but not of a bare GPT2Model, such as OpenAI's
 HEAD = "lm_head.weight"
+COMPILED = "_orig_mod."  # before the names of a model that torch.compile had wrapped
 DTYPES = {"float32": "F32", "bfloat16": "BF16"}  # the names of transformers and of safetensors
 MASKS = (".attn.bias", ".attn.masked_bias")  # constants in old files
 
@@ -32,8 +33,10 @@ def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
     config_path, paths = find_files(source)
     options = read_json(config_path, dict)
     config = config_of(config_path, options)
-    tensors = {name: tensor for path in paths for name, tensor in read_index(path).items()}
-    prefix = PREFIX if PREFIX + NAMES["wte"] in tensors else ""
+    tensors = {name.removeprefix(COMPILED): tensor for path in paths for name, tensor in read_index(path).items()}
+    prefix = PREFIX if any(name.startswith(PREFIX) for name in tensors) else ""
+    if HEAD in tensors:
+        tensors.setdefault(prefix + NAMES["wte"], tensors[HEAD])  # two names for one: a file may hold either
     _check_tensors(source, config, tensors, prefix)
     _check_head(source, options, tensors, prefix)
     model = GPT2(config, backend, precision)

@@ -222,7 +222,7 @@ def test_help_imports_nothing_heavy():
         (["--steps", "-5"], ["steps", "-5"]),
         (["--steps", "many"], ["--steps", "many"]),
         (["--batch-size", "-1"], ["batch size", "-1"]),
-        (["--batch-size", "1000"], ["tokens", "smaller batch"]),
+        (["--batch-size", "1000"], ["tokens", "a batch size of at most"]),
         (["--learning-rate", "0"], ["learning rate"]),
         (["--learning-rate", "nan"], ["learning rate", "nan"]),
         (["--schedule", "step"], ["schedule", "cosine"]),

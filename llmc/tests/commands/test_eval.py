@@ -190,7 +190,7 @@ def test_bad_shapes(refused, tokens):
     refused(["--tokens", tokens, "--sequence-length", 17], "T=17", "maxT=16")
     refused(["--tokens", tokens, "--sequence-length", 0], "T=0")
     refused(["--tokens", tokens, "--batch-size", 0], "B=0")
-    refused(["--tokens", tokens, "--batch-size", 1000], "smaller batch")
+    refused(["--tokens", tokens, "--batch-size", 1000], "a batch size of at most")
     refused(["--tokens", tokens, "--batch-size", 1, "--batches", 0], "--batches must be at least 1")
 
 

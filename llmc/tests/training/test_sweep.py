@@ -99,7 +99,7 @@ def test_without_saving_a_sweep_leaves_no_file(settings, capfd):
 def test_a_failure_other_than_divergence_ends_the_sweep(settings, data, tmp_path):
     """Every run fails in the same way; the message is the run's own, and existing files stay."""
     spoiled = TrainSettings(**{**vars(settings), "batch_size": 200})
-    with pytest.raises(UserError, match="learning rate 0.001.*smaller batch"):
+    with pytest.raises(UserError, match="learning rate 0.001.*batch size"):
         sweep(spoiled, [1e-3, 2e-3, 3e-3], jobs=1, quiet=True)
     assert not Path(settings.out).exists()
     Path(settings.out).mkdir()
