@@ -10,6 +10,7 @@ PY := $(BIN)/python
 COURSE := $(VENV)/.llmc-course
 TESTS := $(VENV)/.llmc-tests
 BROWSER := $(VENV)/.llmc-browser
+DOCS := $(VENV)/.llmc-docs
 
 ifneq ($(words $(VENV)),1)
 $(error VENV must be one path without spaces, not "$(VENV)")
@@ -17,7 +18,7 @@ endif
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help install lab train update test gpu-test test-browser exercises notebooks lint bench clean here
+.PHONY: help install lab train update test gpu-test test-browser site exercises notebooks lint bench clean here
 
 help:
 	@echo 'make TARGET [ARGS="more options"] [PYTHON=python3.12] [VENV=.venv]'
@@ -40,6 +41,9 @@ gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothin
 
 test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
 	@exec $(PY) -m pytest -rs llmc/tests/house/test_browser.py $(ARGS)
+
+site: $(DOCS) ## the course as pages to read, from the stored outputs, in build/site; its links are checked
+	@exec $(PY) -m sphinx -W --keep-going -q -c docs -b html . build/site $(ARGS)
 
 exercises: $(COURSE) ## write exercises/ again from solutions/
 	@exec $(PY) -m llmc exercises build $(ARGS)
@@ -69,7 +73,7 @@ here:
 define install
 	@command -v '$(PYTHON)' >/dev/null || { echo 'llmc needs Python 3.11 or newer and there is no "$(PYTHON)": install one, or name it with make PYTHON=/path/to/python3.' >&2; exit 2; }
 	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11) and "llmc needs Python 3.11 or newer and $(PYTHON) is %d.%d: install a newer one, or name it with make PYTHON=/path/to/python3." % sys.version_info[:2] or 0)'
-	@rm -f $(COURSE) $(TESTS) $(BROWSER)
+	@rm -f $(COURSE) $(TESTS) $(BROWSER) $(DOCS)
 	@echo 'llmc: installing $(2) into $(VENV), once (one to five minutes) ...'
 	@'$(PYTHON)' -m venv $(VENV)
 	@{ $(PY) -m pip install --disable-pip-version-check -e '.$(1)' && for stamp in $(3); do pwd -P > $$stamp; done; } | while IFS= read -r line; do \
@@ -89,3 +93,6 @@ $(TESTS): pyproject.toml | here
 comma := ,
 $(BROWSER): pyproject.toml | here
 	$(call install,[test$(comma)browser],the course$(comma) its tests and Playwright (PyTorch is large),$(COURSE) $(TESTS) $(BROWSER))
+
+$(DOCS): pyproject.toml | here
+	$(call install,[docs],the course and Sphinx,$(COURSE) $(DOCS))

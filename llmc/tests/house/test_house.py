@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TIME = re.compile(r"\*\*Time\*\* about (\d+) minutes")  # in a lesson's first cell
 TOP_LEVEL = """README.md CHANGELOG.md CITATION.cff environment.yml pyproject.toml Makefile LICENSE notebooks exercises
     solutions data llmc docs
-    .ci .github .gitignore .gitattributes conftest.py""".split()
+    .binder .ci .devcontainer .github .gitignore .gitattributes conftest.py""".split()
 LESSONS = """00_start_here 01_layernorm 02_embeddings 03_matmul 04_gelu_residual 05_softmax_crossentropy 06_attention
     07_gpt2_model 08_tokens 09_adamw 10_training_loop 11_fast_on_cpu 12_first_kernels 13_reductions 14_backward_kernels
     15_matmul_kernels 16_attention_kernels 17_gpu_training 18_number_formats 19_tensor_cores
