@@ -43,7 +43,7 @@ test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says 
 	@exec $(PY) -m pytest -rs llmc/tests/house/test_browser.py $(ARGS)
 
 site: $(DOCS) ## the course as pages to read, from the stored outputs, in build/site; its links are checked
-	@exec $(PY) -m sphinx -W --keep-going -q -c docs -b html . build/site $(ARGS)
+	@exec $(PY) -m sphinx -E -W --keep-going -q -c docs -b html . build/site $(ARGS)
 
 exercises: $(COURSE) ## write exercises/ again from solutions/
 	@exec $(PY) -m llmc exercises build $(ARGS)

@@ -34,6 +34,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "attrs_inline"]
 myst_heading_anchors = 3
 suppress_warnings = ["mystnb.unknown_mime_type"]  # live panels: their pictures are stored beside them
 autodoc_typehints = "none"
+smartquotes = False
 html_theme = "sphinx_book_theme"
 html_title = "llmc"
 html_static_path = ["static"]
@@ -122,12 +123,15 @@ def show_as_page(output, folder):
 
 
 def as_plain_text(app, what, name, thing, options, lines):
-    """Docstrings are text with `code` in it: their lines stay as they are, and stars and bars mean themselves."""
-    for number, line in enumerate(lines):
-        parts = line.split("`")
+    """Docstrings are text with `code` in it: stars and bars mean themselves, and lines of indented code stay lines."""
+    given, was_code = list(lines), False
+    lines.clear()
+    for line in given:
+        parts, is_code = line.split("`"), line.startswith(" ")
         parts[::2] = [re.sub(r"([*|_\\\\])", r"\\\1", part) for part in parts[::2]]
         parts[1::2] = [f"\\ ``{part}``\\ " for part in parts[1::2]]
-        lines[number] = f"| {''.join(parts)}" if line.strip() else ""
+        lines += [""] * (is_code != was_code) + ["| " * is_code + "".join(parts).strip()]
+        was_code = is_code
 
 
 class Page(HTMLParser):
