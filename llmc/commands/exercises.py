@@ -1,6 +1,7 @@
-"""`llmc exercises build`, for authors of the course; `start` and `update` are the older names of two commands."""
+"""`llmc exercises build`, for authors, and `grade`, for teachers; `start` and `update` are older names."""
 
 from llmc.commands import start, update
+from llmc.files.reading import folder_path
 
 OLDER = {"start": start, "update": update}
 
@@ -11,6 +12,8 @@ def add_arguments(parser):
     sub = actions.add_parser("build", help="write exercises/ again from solutions/", allow_abbrev=False)
     sub.add_argument("--check", action="store_true", help="write nothing; status 1 if one is not up to date")
     sub.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
+    sub = actions.add_parser("grade", help="run learners' exercises again, and list what passes", allow_abbrev=False)
+    sub.add_argument("folders", metavar="FOLDER", nargs="+", help="a learner's copy, or exercise notebooks")
     for name, module in OLDER.items():
         module.add_arguments(actions.add_parser(name, help=f"the same as `llmc {name}`", allow_abbrev=False))
 
@@ -19,6 +22,12 @@ def run(args) -> int:
     """Do it; returns the exit status."""
     if args.action in OLDER:
         return OLDER[args.action].run(args)
+    if args.action == "grade":
+        from llmc.course.exercises import grading, own_files
+
+        for folder in args.folders:
+            print(grading.grade(folder_path(folder), own_files.course()), flush=True)
+        return 0
     from llmc.course.exercises.builder import main
 
     return main(["build", *(f"--{flag}" for flag in ("check", "force") if getattr(args, flag))])

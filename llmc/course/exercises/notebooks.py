@@ -101,7 +101,7 @@ def execute(path: Path, timeout: float = 300):
         store_widget_state=False,
     )
     try:
-        client.execute(env=_environment())
+        client.execute(env=environment())
     except CellExecutionError as error:
         raise UserError(f"{path} failed: {ANSI.sub('', str(error)).strip()}") from error
     except (CellTimeoutError, DeadKernelError) as error:
@@ -112,7 +112,7 @@ def execute(path: Path, timeout: float = 300):
     return canonical(notebook)
 
 
-def _environment():
+def environment():
     """The kernel imports this llmc, also when it is not installed, sees this environment as activated, draws inline.
 
     What a lesson says of a measurement must hold where its output is stored (`llmc.course.measure.finding`).

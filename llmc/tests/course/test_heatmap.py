@@ -80,12 +80,11 @@ def test_in_a_notebook_it_stands_below_the_message():
     nbformat = pytest.importorskip("nbformat")
     from nbclient import NotebookClient
 
-    from llmc.course.exercises.notebooks import _environment
+    from llmc.course.exercises.notebooks import environment
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    environment = _environment()
-    environment.pop("PYTEST_VERSION", None)  # as JupyterLab has it
-    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=environment)
+    as_in_jupyterlab = {name: value for name, value in environment().items() if name != "PYTEST_VERSION"}
+    NotebookClient(notebook, kernel_name="python3", allow_errors=True, timeout=60).execute(env=as_in_jupyterlab)
     error, shown = notebook.cells[0].outputs
     assert error.output_type == "error" and error.traceback == ["\x1b[1m✗ f\x1b[0m"]
     told = shown.data["text/html"]

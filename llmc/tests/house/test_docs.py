@@ -38,3 +38,12 @@ def test_readme_is_short_and_all_pages_together_no_longer_than_it_was():
 def test_the_citation_is_of_this_version():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == llmc.__version__ and cited["license"] == "MIT"
+
+
+def test_syllabi_say_how_long_their_weeks_are():
+    readme, page = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/teaching.md"))
+    minutes = {int(n): int(a) + int(b) for n, a, b in re.findall(r"^\| \[(\d\d)_.*\| (\d+) \+ (\d+) min", readme, re.M)}
+    for weeks, lessons, least, most in re.findall(r"^\| (\d+) \| (.*) \| (\d+) to (\d+) \|", page, re.M):
+        spans = [[list(map(int, part.split("–"))) for part in week.split(",")] for week in lessons.split("·")]
+        hours = [sum(minutes[n] for a, *b in week for n in range(a, (b or [a])[0] + 1)) / 60 for week in spans]
+        assert len(hours) == int(weeks) and (round(min(hours)), round(max(hours))) == (int(least), int(most)), hours
