@@ -7,7 +7,7 @@ from llmc.errors import UserError
 
 THREADS = ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 ON_THIS_MACHINE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")  # how many processes mpirun has started here
-ADDRESSES = 500 << 20, 100 << 20  # bytes for libraries, and for each core
+ADDRESSES = 500 << 20, 100 << 20  # bytes for libraries, and for each thread of BLAS
 
 
 def settle():
@@ -18,11 +18,13 @@ def settle():
     with suppress(ImportError):  # Windows has no such limit
         import resource
 
-        limit, needed = resource.getrlimit(resource.RLIMIT_AS)[0], ADDRESSES[0] + ADDRESSES[1] * (os.cpu_count() or 1)
+        threads = os.environ.get("OPENBLAS_NUM_THREADS", "")
+        threads = int(threads) if threads.isdecimal() else os.cpu_count() or 1
+        limit, needed = resource.getrlimit(resource.RLIMIT_AS)[0], ADDRESSES[0] + ADDRESSES[1] * threads
         if limit != resource.RLIM_INFINITY and limit < needed:
             raise UserError(
                 f"this shell allows a process {limit >> 10:,} KiB of addresses, too few for NumPy's and SciPy's"
-                f" libraries: `ulimit -v` must be at least {needed >> 10}, or unlimited."
+                f" libraries: `ulimit -v` must be at least {needed >> 10} for {threads} threads (OPENBLAS_NUM_THREADS)."
             )
     for name in ON_THIS_MACHINE:
         if os.environ.get(name, "").isdecimal():
