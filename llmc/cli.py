@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
 COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "train": "train a GPT-2 and keep it in runs/",
-    "sample": "let a trained model write",
+    "sample": "generate text with a trained model",
     "eval": "measure a model: loss and bits per byte on tokens, or accuracy on HellaSwag",
     "sweep": "train with several learning rates side by side, and compare",
     "data": "prepare a corpus",
@@ -34,19 +34,19 @@ COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "export": "write a model in Hugging Face's format",
     "verify": "compare a model file with a debug state of llm.c",
     "bench": "measure a training step",
-    "doctor": "look at what this machine has, and what is missing",
-    "start": "make a copy of the course of your own, for your answers",
+    "doctor": "show what this machine has, and what is missing",
+    "start": "make your own copy of the course, for your answers",
     "update": "get the newest version of the course, and keep your answers",
     "lab": "open the course in JupyterLab",
     "progress": "show which exercises are done, and what is next",
-    "exercises": "write the exercises again from the solutions, for authors of the course",
+    "exercises": "regenerate the exercises, for authors; grade them, for teachers",
 }
 
 EXAMPLES = """examples:
   llmc train                          three minutes on two cores, then runs/tiny/ holds a model
-  llmc sample --prompt "The "         the newest run goes on writing
+  llmc sample --prompt "The "         the newest run continues the text
   llmc train --steps 200 --name quick
-  llmc train --resume                 the newest run goes on where it stopped
+  llmc train --resume                 the newest run continues where it stopped
   llmc train --recipe cpu-demo        llm.c's own demonstration: GPT-2 124M on Shakespeare
   llmc start my-course                lessons and exercises in a folder of your own, which `git pull` never touches
 """

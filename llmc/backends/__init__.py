@@ -42,9 +42,9 @@ from llmc.backends.mixed import Mixed
 from llmc.errors import UserError
 
 ATTENTION = ("own", "cudnn")  # whose kernels attend
-WHOSE_ATTENTION = "whose attention, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
+WHOSE_ATTENTION = "attention kernels, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
 MATMUL = ("fastest", "cublas", "own")  # whose kernels multiply
-WHOSE_MATMUL = "whose matmuls, in 16 bits on a GPU: own on tensor cores, cublas for NVIDIA's, or the fastest of both"
+WHOSE_MATMUL = "matmul kernels, in 16 bits on a GPU: own, cublas (NVIDIA's) or fastest, the faster of the two"
 BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cuda": "llmc.backends.gpu"}
 
 

@@ -51,7 +51,9 @@ def add_arguments(parser):
         help="race torch.compile on the GPU instead, with each of these batch sizes",
     )
     parser.add_argument(
-        "--profile", action="store_true", help="a step on the GPU by function and kernel, with floors, instead"
+        "--profile",
+        action="store_true",
+        help="list a step on the GPU by function and kernel, with floors",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 

@@ -31,7 +31,7 @@ def add_arguments(parser):
     parser.add_argument("--tokenizer", metavar="FILE", help=tokenizer)
     train_tokens = "training tokens to count for the unigram and bigram baselines"
     parser.add_argument("--train-tokens", metavar="FILE", help=train_tokens)
-    batch_size = f"sequences per batch, B (default: the run's, or for batches of {AT_ONCE} tokens)"
+    batch_size = f"sequences per batch, B (default: the run's, or enough for batches of {AT_ONCE} tokens)"
     parser.add_argument("--batch-size", type=int, metavar="N", help=batch_size)
     sequence_length = f"tokens per sequence, T (default: the run's, or at most {AT_ONCE})"
     parser.add_argument("--sequence-length", type=int, metavar="N", help=sequence_length)

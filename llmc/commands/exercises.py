@@ -9,10 +9,10 @@ OLDER = {"start": start, "update": update}
 def add_arguments(parser):
     """One subcommand for each action."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    sub = actions.add_parser("build", help="write exercises/ again from solutions/", allow_abbrev=False)
+    sub = actions.add_parser("build", help="regenerate exercises/ from solutions/", allow_abbrev=False)
     sub.add_argument("--check", action="store_true", help="write nothing; status 1 if one is not up to date")
     sub.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
-    sub = actions.add_parser("grade", help="run learners' exercises again, and list what passes", allow_abbrev=False)
+    sub = actions.add_parser("grade", help="rerun learners' exercises, and list what passes", allow_abbrev=False)
     sub.add_argument("folders", metavar="FOLDER", nargs="+", help="a learner's copy, or exercise notebooks")
     for name, module in OLDER.items():
         module.add_arguments(actions.add_parser(name, help=f"the same as `llmc {name}`", allow_abbrev=False))

@@ -14,10 +14,17 @@ def add_arguments(parser):
     temperature = "below 1 more predictable, 0 always takes the most probable token (default: 1.0)"
     parser.add_argument("--temperature", type=float, default=1.0, metavar="X", help=temperature)
     parser.add_argument("--top-k", type=int, metavar="K", help="draw only from the K most probable tokens")
-    parser.add_argument("--top-p", type=float, metavar="P", help="draw only from the fewest tokens with a share of P")
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="draw only from the fewest tokens whose probabilities add up to P",
+    )
     parser.add_argument("--seed", type=int, default=1337, metavar="N", help="same seed, same text (default: 1337)")
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="stop after N tokens (default: 256)")
-    parser.add_argument("--window", type=int, metavar="N", help="tokens to look back on (default: as in training)")
+    parser.add_argument(
+        "--window", type=int, metavar="N", help="how many tokens to look back at (default: as in training)"
+    )
     tokenizer = "tokenizer file (default: the one next to the model, or GPT-2's)"
     parser.add_argument("--tokenizer", metavar="FILE", help=tokenizer)
     parser.add_argument("--no-cache", action="store_true", help="process the whole context again for every token")

@@ -26,7 +26,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
         "attention": WHOSE_ATTENTION,
         "matmul": WHOSE_MATMUL,
-        "zero": "1 shares the optimizer's memory between ranks (ZeRO-1); 0 gives each rank all of it",
+        "zero": "1 splits the optimizer's state between ranks (ZeRO-1); 0 gives each rank all of it",
     },
     "each step": {
         "batch_size": "sequences per batch, B; auto: the largest power of two that fits into the free memory",
@@ -38,9 +38,9 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "final_fraction": "share of the learning rate that is left at the end",
         "weight_decay": "AdamW's weight decay, on matrices and embeddings",
         "beta1": "AdamW's decay rate for the mean of the gradient",
-        "beta2": "AdamW's decay rate for the mean of its square",
+        "beta2": "AdamW's decay rate for the mean of the squared gradient",
         "clip": "largest norm of the gradient; 0 for no limit",
-        "skip_loss_z": "skip an update whose loss lies X standard deviations above the last 128; 0 skips none",
+        "skip_loss_z": "skip an update whose loss lies X standard deviations above the mean of the last 128; 0: none",
         "skip_norm_z": "the same for the norm of the gradient",
     },
     "the run": {
@@ -52,7 +52,7 @@ GROUPS = {  # title -> {field of TrainSettings: help}
         "sample_tokens": "tokens per sample",
         "checkpoint_every": "steps between checkpoints; 0 for only one, at the end",
         "keep": "how many of the newest checkpoints to keep; 0 for all",
-        "out": "the run folder, empty or not there yet (default: runs/NAME)",
+        "out": "the run folder, which must be empty or not exist yet (default: runs/NAME)",
         "name": "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
     },
 }
@@ -69,7 +69,7 @@ def number_or_auto(text: str):
 
 TYPES = {int: int, float: float, str: str, int | None: int, str | None: str, int | str: number_or_auto}
 EXIT_STATUS = """exit status: 0 when the run is complete; 2 for bad input or an interruption; 3 when training diverged,
-that is, when the loss or the weights are not finite numbers any more; 130 when it was interrupted before it began"""
+that is, when the loss or the weights are no longer finite numbers; 130 when it was interrupted before it began"""
 
 
 def add_arguments(parser):
@@ -80,13 +80,13 @@ def add_arguments(parser):
     parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
     parser.add_argument("--dry-run", action="store_true", help="print the memory plan without training")
     add_settings(parser)
-    group = parser.add_argument_group("several processes", "mpirun and Slurm give each process its rank; else:")
-    group.add_argument("--ranks", type=int, metavar="N", help="start N processes on this machine, and train with all")
+    group = parser.add_argument_group("several processes", "mpirun and Slurm give each process its rank; otherwise:")
+    group.add_argument("--ranks", type=int, metavar="N", help="start N processes on this machine, which train together")
     group.add_argument("--rank", type=int, metavar="N", help="which of the processes this is, from 0")
     group.add_argument("--world", type=int, metavar="N", help="how many there are")
     group.add_argument("--server", metavar="HOST:PORT", help="where rank 0 listens, and the others find it")
     group.add_argument(
-        "--init-file", metavar="PATH", help="a file that all see, into which rank 0 writes where it listens"
+        "--init-file", metavar="PATH", help="a file visible to all ranks, into which rank 0 writes its address"
     )
 
 
@@ -100,11 +100,11 @@ def add_settings(parser, without=()):
                 _add(group, types[name], text)
     order = group.add_mutually_exclusive_group()
     about = dict(dest="shuffle", default=argparse.SUPPRESS)
-    text = f"take the batches in random order (the default); {LLM_C}: in that of llm.c's programs, as recipes do"
+    text = f"take the batches in random order (the default); {LLM_C}: in the order of llm.c's programs, as recipes do"
     order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
     text = "take the batches in the order of the files"
     order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
-    text = "keep weights of 16 bits also in float32, which is what AdamW changes (the default)"
+    text = "also keep 16-bit weights in float32, the copy that AdamW updates (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)
 

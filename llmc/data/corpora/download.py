@@ -1,7 +1,7 @@
 """Fetching a file so that half a file is never used: resumed where it broke off, checked, renamed once it is whole.
 
-Until then it is called NAME.part, and a later call continues it (HTTP Range). The standard library is enough: pooch does
-not continue, and huggingface_hub fetches from its hub alone.
+Until then it is called NAME.part, and a later call continues it (HTTP Range). The standard library is enough: pooch
+does not continue, and huggingface_hub fetches from its hub alone.
 """
 
 import socket
