@@ -23,7 +23,8 @@ def run(args) -> int:
     if args.action in OLDER:
         return OLDER[args.action].run(args)
     if args.action == "grade":
-        from llmc.course.exercises import grading, own_files
+        from llmc.course.exercises import own_files
+        from llmc.course.learner import grading
 
         for folder in args.folders:
             print(grading.grade(folder_path(folder), own_files.course()), flush=True)
