@@ -201,7 +201,7 @@ class _Run:
         self.watch.scoring = time.perf_counter() - start
         if accuracy is None:
             return None
-        if accuracy != accuracy:
+        if np.isnan(accuracy):
             raise Diverged(f"the loss on HellaSwag is not a number after step {step}")
         self.history["eval"].append((step, accuracy))
         if self.folder:

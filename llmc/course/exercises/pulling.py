@@ -7,6 +7,7 @@ between, the next pull does the same again and comes to the same.
 
 import shutil
 import subprocess
+from functools import cache
 from os import environ
 from pathlib import Path
 from subprocess import PIPE
@@ -125,5 +126,10 @@ def _git(root, *words, stdin=""):
 
 def _environment() -> dict:
     """This process's, without what would lead git to another repository than the one in the folder."""
-    local = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True).stdout.split()
-    return {name: value for name, value in environ.items() if name not in local}
+    return {name: value for name, value in environ.items() if name not in _names_of_a_repository()}
+
+
+@cache
+def _names_of_a_repository() -> list:
+    """The variables that git itself calls those of one repository: GIT_DIR, GIT_INDEX_FILE and others."""
+    return subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True).stdout.split()

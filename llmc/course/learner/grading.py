@@ -5,6 +5,7 @@ of that run. It is the learners' code that runs: grade what strangers send in a 
 """
 
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from llmc.course.exercises import catalog, notebooks, own_files
@@ -40,6 +41,7 @@ def grade(folder: Path, root: Path) -> str:
 def passing(path: Path, course: list) -> set:
     """Names of the exercises whose check passes. course: the cells of the exercise notebook as they are given."""
     from nbclient import NotebookClient
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from nbformat.v4 import new_code_cell
 
     notebook = notebooks.read(path)
@@ -58,9 +60,10 @@ def passing(path: Path, course: list) -> set:
             kernel_name=notebooks.KERNEL["name"],
             resources={"metadata": {"path": str(path.parent)}},
         )
-        client.execute(env=notebooks.environment() | {"LLMC_PROGRESS": str(progress)})
+        with suppress(CellTimeoutError, DeadKernelError):  # what has passed by then counts
+            client.execute(env=notebooks.environment() | {"LLMC_PROGRESS": str(progress)})
         return set(journal.read(progress)["done"])
 
 
 def _role(cell):
-    return cell["metadata"].get("llmc", {}).get("role")
+    return (cell["metadata"].get("llmc") or {}).get("role")

@@ -35,6 +35,15 @@ def test_what_passes_the_courses_own_checks(tmp_path, capsys):
     assert "2 of 4 exercises, worth" in told
 
 
+def test_what_ends_the_kernel_costs_what_comes_after_it_only(tmp_path, capsys):
+    path = tmp_path / f"exercise_{LESSON}.ipynb"
+    notebook = json.loads((ROOT / "exercises" / f"{LESSON}.ipynb").read_text(encoding="utf-8"))
+    next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")["source"] = "import os; os._exit(1)"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    assert main(["exercises", "grade", str(tmp_path)]) == 0
+    assert "0 of 4   open: embed, " in capsys.readouterr().out
+
+
 def test_a_folder_without_exercises(tmp_path, capsys):
     assert main(["exercises", "grade", str(tmp_path)]) == 2
     assert "there are no exercise notebooks in" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from llmc.training.run_folder.log import LOG
 
 
 def claim_folder(out, name) -> Path:
-    """Make the folder `out`, which may exist if it is empty; without one, runs/NAME or the first free runs/NAME-2, ….
+    """Make the folder `out`, unless a run has written to it; without one, runs/NAME or the first free runs/NAME-2, ….
 
     Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
     """
