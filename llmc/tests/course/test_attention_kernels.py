@@ -50,7 +50,7 @@ def test_every_version_can_be_measured():
 
     found = results.measure(lengths=(5,), decoded=((2, 9),), tokens=10, heads=(2, 16), clock=clock)
     if cuda.device() == "emulator":
-        assert [row["what"] for row in found] == ["forward"] * 5 + ["backward"] * 3 + ["decoding"] * 2
+        assert [row["what"] for row in found] == ["forward"] * 5 + ["backward"] * 3 + ["decoding"] * 3
     assert found[0]["B"] == 2 and found[0]["extra"] == 4 * 2 * 2 * 25 and found[2]["extra"] == 4 * 2 * 2 * 5
     assert found[0]["tflop_s"] == pytest.approx(4 * 2 * 2 * 16 * 15 / 2 / 1e6)
 
@@ -62,9 +62,9 @@ def test_the_stored_measurements_in_words_and_drawn(monkeypatch):
     v5, v2 = (found.series("forward", f"llmc v{n}") for n in (5, 2))
     assert all(v5[T] > v2[T] for T in v5) and v5[8192] > v5[256]
     assert set(found.series("forward", "llmc v5", "extra").values()) == {4 * 12 * 8192}
-    assert "v5 reaches 49% of it at T = 256 and 75% of it at T = 8,192, 1.21 to 1.30" in results.sentences(found)[2]
+    assert "v5 reaches 47% of it at T = 256 and 73% of it at T = 8,192, 1.16 to 1.28" in results.sentences(found)[2]
     assert f" {v5[8192]:.1f}\n" in results.table(found, "forward")
     drawn = (*(draw(found) for draw in (results.draw_rates, results.draw_memory, results.draw_decoding)),)
     drawn += drawings.draw_tiles(queries=8, tile=32, T=64), drawings.draw_layer(1, 2, 3, 4)
     titles = " ".join(ax.get_title("left") + ax.get_title() for figure in drawn for ax in figure.axes)
-    assert "Forward: tiles reach 75% of cuBLAS" in titles and "Blocks load 384 rows of keys" in titles
+    assert "Forward: tiles reach 73% of cuBLAS" in titles and "Blocks load 384 rows of keys" in titles

@@ -32,7 +32,7 @@ def test_heads_element_by_element():
 
 @pytest.mark.skipif(not MEASURED.exists(), reason="no stored measurements")
 def test_the_stored_measurements_say_what_the_lesson_says():
-    said = {"gelu_forward": (0.60, 1.0, 0.92, 0.90), "residual_forward": (0.80, 1.01, 0.95)}
+    said = {"gelu_forward": (0.60, 1.0, 0.91, 0.97), "residual_forward": (0.80, 1.01, 0.95)}
     said |= {"encoder_forward": (0.10, 0.41, 0.86, 0.92)}
     share = {row["kernel"]: row["gb_s"] / row["copy_gb_s"] for row in roofline.stored(MEASURED, tuple(said))}
     for module, (name, shares) in zip((gelu, residual, encoder), said.items()):

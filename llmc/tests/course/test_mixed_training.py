@@ -58,10 +58,9 @@ def test_a_schedule_is_played():
 
 
 def test_results_drawings_and_the_panel(monkeypatch):
-    stored = results.race(checkout() / "notebooks" / results.RACE)
+    stored = results.stored(checkout() / "notebooks" / results.MEASURED)
     assert all(0.2 < results.mfu(row, stored["about"]) < 1 for row in stored["race"])
     monkeypatch.setattr(results.cuda, "device", lambda: "emulator")  # a GPU would measure
-    assert results.measured("no such file") == {}
     drawings.draw_lives(plt.subplots()[1], NET, items("+x +h +g *g *h *x"))
     B = drawings.largest_batch("d12", 2, 24)
     plans = [training_buffers(preset("d12"), "cuda", n, drawings.T, "bf16", recompute=2) for n in (B, B + 1)]

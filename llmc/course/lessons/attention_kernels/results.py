@@ -179,10 +179,10 @@ def draw_decoding(results):
     """GB/s of the cache that one step of decoding reaches."""
     found, limit = [r for r in results.rows if r["what"] == "decoding"], results.limits["copy_gb_s"]
     speeds = {f"B = {r['B']}, {r['T']:,} keys: {r['by']}": r["gb_s"] for r in found}
-    colors = [{"llmc v1": GREY, "llmc v2": BLUE, "torch": ORANGE}[r["by"]] for r in found]
+    colors = [{"llmc v1": GREY, "llmc v2": SKY, "llmc v3": BLUE, "torch": ORANGE}[r["by"]] for r in found]
     fig, ax = plt.subplots(figsize=(9, 0.34 * len(speeds) + 1.2), layout="constrained")
     bars(ax, speeds, text="{:,.0f}", colors=colors, limit=limit, limit_label="a copy")
-    best, worst = (max(r["gb_s"] for r in found if r["by"] == f"llmc v{n}") for n in (2, 1))
+    best, worst = (max(r["gb_s"] for r in found if r["by"] == f"llmc v{n}") for n in (3, 1))
     ax.set_xlabel(f"GB/s of the cache ({results.note.split(',')[0]})")
     ax.set_title(f"Split over the keys: up to {best / limit:.0%} of a copy, v1 at most {worst / limit:.0%}")
     return fig
@@ -255,7 +255,7 @@ def _decoding(B, T, NH, hs, clock, torch):
     caches = [normal(2, B, NH, T, hs) for _ in range(turns)]
     qkv, out, start = normal(B, 1, 3 * C), cuda.empty((B, 1, C)), cuda.xp.full(1, T - 1, np.int32)
     shape, attend = dict(what="decoding", B=B, T=T, NH=NH, hs=hs, tf32=False), attention_cached.attention_cached
-    for version in (1, 2):
+    for version in (1, 2, 3):
         us = clock([partial(attend, out, cache, qkv, NH, start, version) for cache in caches])
         yield shape | dict(by=f"llmc v{version}", us=us, gb_s=each / us / 1e3)
     if torch:

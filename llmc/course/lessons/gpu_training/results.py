@@ -1,10 +1,13 @@
 """What lesson 17 shows of GPT-2 124M, measured: on this GPU, where there is one; else stored, of an H200.
 
-The runs of a whole training, and PyTorch's, are stored alone. Each of their steps was `waiting.ahead`, from the weights
-of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the order of the file.
+    python3 -m llmc.course.lessons.gpu_training.results OUT.json
+
+measures it. The runs of a whole training, and PyTorch's, are stored alone. Each of their steps was `waiting.ahead`,
+from the weights of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the file's order.
 """
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -76,16 +79,19 @@ def profiles(model, B, T) -> dict:
     """{"TF32", "float32": {"functions": [[name, calls, ms, floor ms or None]]}, "hurried": {name: ms in TF32}}.
 
     The slowest first; medians of a few steps. hurried: what events say when the GPU waits for the host's launches.
+    "parts": {kernel: ms} of matmul_backward in TF32.
     """
     spin = cuda.RawKernel(gpu_profile.SPIN, "spin")
     patient = partial(gpu_profile.PatientBackend, spin=spin)
-    found = {numbers: dict(functions=_functions(model, B, T, numbers, patient)) for numbers in waiting.PRECISIONS}
-    hurried = _functions(model, B, T, "TF32", gpu_profile.EventBackend)
-    return found | dict(hurried={name: ms for name, _, ms, _ in hurried})
+    rows = {numbers: _profile(model, B, T, numbers, patient) for numbers in waiting.PRECISIONS}
+    found = {numbers: dict(functions=_functions(some)) for numbers, some in rows.items()}
+    hurried = _functions(_profile(model, B, T, "TF32", gpu_profile.EventBackend))
+    parts = {r["kernel"]: r["ms"] for r in rows["TF32"] if r["function"] == "matmul_backward" and r["kernel"]}
+    return found | dict(hurried={name: ms for name, _, ms, _ in hurried}, parts=parts)
 
 
-def _functions(model, B, T, numbers, of_events, steps=4) -> list:
-    """[name, calls, ms, floor ms or None] of each function; of_events: from a backend to one that records events."""
+def _profile(model, B, T, numbers, of_events, steps=4) -> list[dict]:
+    """Rows of gpu_profile, functions and their kernels; of_events: from a backend to one that records events."""
     found, precision = [], find_precision(waiting.PRECISIONS[numbers])
     for x, y in waiting.random_batches(model, B, T)[:steps]:
         timed = of_events(get_backend("cuda", precision))
@@ -93,7 +99,10 @@ def _functions(model, B, T, numbers, of_events, steps=4) -> list:
             waiting.ahead(model, x, y)
         cuda.synchronize()
         found.append((1.0, gpu_profile._sums(timed.spans, gpu_profile._rates(precision))))
-    rows = gpu_profile._table(found[1:])["rows"]  # the first step compiles
+    return gpu_profile._table(found[1:])["rows"]  # the first step compiles
+
+
+def _functions(rows) -> list:
     rows = [row for row in rows if row["kernel"] is None]
     return [[r["function"], r["calls"], round(r["ms"], 4), r["floor_ms"] and round(r["floor_ms"], 4)] for r in rows]
 
@@ -125,3 +134,15 @@ def idle_ms(calls) -> float:
         idle += max(0.0, begin - busy_until)
         busy_until = max(busy_until, end)
     return idle
+
+
+def main(path):
+    """Measure on this GPU and write the table; the training runs stay as they are."""
+    found = json.loads(TABLE.read_text(encoding="utf-8"))
+    new = here("d12", B=4, T=1024)
+    new["about"] = found["about"] | new["about"]
+    Path(path).write_text(json.dumps(found | new) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -21,7 +21,7 @@ from llmc.precision import find_precision
 
 LR = 3e-4
 EVENTS = 4096  # made before the clock starts
-TURNS, TIMED, WARM_UP = 3, 10, 4  # turns, and steps of one; steps before them
+TURNS, TIMED, WARM_UP = 7, 10, 4  # turns, and steps of one; steps before them
 PRECISIONS = {"TF32": "tf32", "float32": "fp32"}
 
 

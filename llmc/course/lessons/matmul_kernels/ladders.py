@@ -136,7 +136,7 @@ def times(product, sizes, measured=True) -> Times:
 
 def stored_parts() -> dict:
     """{parts: µs} of one tile on a product with a small result and a long K, from the stored table."""
-    return {row["parts"]: row["us"] for row in stored(THIN) if "tile" in row}
+    return dict(sorted((row["parts"], row["us"]) for row in stored(THIN) if "tile" in row))
 
 
 def stored(sizes) -> list[dict]:

@@ -1,10 +1,14 @@
 """What lesson 20 shows of GPT-2 124M on a GPU: stored with the lessons, or measured here.
 
-The stored curves are of 400 steps on tiny Shakespeare, B=4, from the weights of `llmc init --preset d12`: a warm-up of
-40 steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1, gradients are clipped.
+    python3 -m llmc.course.lessons.mixed_training.results OUT.json
+
+measures all but the curves. These are of 400 steps on tiny Shakespeare, B=4, from the weights of `llmc init --preset
+d12`: a warm-up of 40 steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1,
+gradients are clipped.
 """
 
 import json
+import sys
 from pathlib import Path
 
 from llmc import cuda
@@ -15,26 +19,24 @@ from llmc.bench.kernels.versions import versions
 from llmc.bench.race import race as step_times
 from llmc.blocks import RECOMPUTE
 from llmc.config import preset
-from llmc.model import training_buffers
+from llmc.course.lessons.gpu_training.results import launches
+from llmc.model import GPT2, training_buffers
 from llmc.precision import bfloat16
 
-RACE = Path("reference/h100_mixed_race.json")  # in the lessons' folder: of `llmc bench --race` and its profile
-MEASURED = Path("reference/h200_mixed_training.json")  # what `measure` found on an H200, and curves; may be absent
+CHANGES = Path("reference/h100_mixed_changes.json")  # in the lessons' folder: of profiles of a step on an H100
+MEASURED = Path("reference/h200_mixed_training.json")  # what `main` found on an H200, and curves
+STEPS = ("fp32", 4), ("tf32", 4), ("tf32", 32), ("bf16", 4), ("bf16", 32)  # (precision, B) beside PyTorch's
 
 
-def race(path=RACE) -> dict:
-    """Steps of GPT-2 124M next to PyTorch's, and what some changes of a step in bf16 brought."""
+def stored(path=MEASURED) -> dict:
+    """One of the two files."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def measured(path=MEASURED) -> dict:
-    """What `measure` found, {} where no GPU has run it yet; "note" says where the numbers come from.
-
-    On a GPU it is measured now, which takes a minute or two.
-    """
-    found = race(path) if Path(path).is_file() else {}
-    if found:
-        found["note"] = found["trained_on"] = f"stored: {found['about']['device']}"
+def measured() -> dict:
+    """What `measure` finds, on a GPU now, which takes a minute or two; else stored. "note" says which."""
+    found = stored()
+    found["note"] = found["trained_on"] = f"stored: {found['about']['device']}"
     if cuda.device() == "gpu":
         found |= measure("d12", B=4, large=4, T=1024)
         found["note"] = f"measured here: {found['about']['device']}"
@@ -42,14 +44,14 @@ def measured(path=MEASURED) -> dict:
 
 
 def mfu(row, about) -> float:
-    """Model FLOPs over what the tensor cores could do in the same time; row: one of race()["race"]."""
+    """Model FLOPs over what the tensor cores could do in the same time; row: one of stored()["race"]."""
     tokens = row["B"] * about["T"] / (1e-3 * row["ms"])  # a second
     peak = 1e12 * about["peaks_tflops"][row["precision"]]
     return preset(about["preset"]).flops_per_token(about["T"]) * tokens / peak
 
 
 def floors(about, B=32) -> dict:
-    """{change of race()["changes"]: ms that NVIDIA's figures allow at least} of those that are products."""
+    """{change of stored(CHANGES)["changes"]: ms that NVIDIA's figures allow at least} of those that are products."""
     config = preset(about["preset"])
     N, C, flops = B * about["T"], config.C, 1e9 * about["peaks_tflops"]["bf16"]  # of a ms
     return {
@@ -73,5 +75,25 @@ def measure(name, B, large, T) -> dict:
         found["recompute"].append(dict(level=level, bytes=sizes, **row))
     rows = {each: step_times(name, each, B=B, T=T, peers={}) for each in ("fp32", "tf32", "bf16", "fp16")}
     found["steps"] = [dict(precision=each, **row) for each, (row, _) in rows.items()]
+    model = GPT2(preset(name), "cuda", "bf16")
+    model.init_weights()
+    found["launches"] = launches(model, B, T)["kernels"]
     found["graphs"] = [dict(graphs=as_graphs, **row) for as_graphs, row in zip((True, False), rows["bf16"])]
     return found
+
+
+def main(path):
+    """Measure on this GPU, with PyTorch's steps beside ours, and write the table; the curves stay as they are."""
+    found = stored()
+    new = measure("d12", B=4, large=32, T=1024)
+    new["about"], new["race"] = found["about"] | new["about"], []
+    for precision, B in STEPS:
+        ours, _, *theirs = step_times("d12", precision, B=B, T=1024)
+        best = min(theirs, key=lambda row: row["ms"])
+        row = dict(precision=precision, B=B, ms=ours["ms"], torch_ms=best["ms"])
+        new["race"].append(row | dict(memory_gb=ours["memory_gb"], torch_memory_gb=best["memory_gb"]))
+    Path(path).write_text(json.dumps(found | new) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

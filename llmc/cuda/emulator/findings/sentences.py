@@ -61,7 +61,8 @@ def _in_a_larger(array, offset) -> str:
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
     inside = 0 <= array.ctypes.data + offset - whole.ctypes.data < whole.nbytes
-    return f" and is a view of {plural(whole.size, 'element')}, one of which a GPU would take" if inside else ""
+    elements = plural(whole.size, "element")
+    return f" and is part of an array of {elements}: a GPU would take one of those" if inside else ""
 
 
 def invalid_pointer(found) -> str:
