@@ -5,6 +5,7 @@ Skipped where NVRTC is not found: `pip install nvidia-cuda-nvrtc` brings it, and
 
 import ctypes
 import ctypes.util
+import json
 import re
 import sys
 from functools import lru_cache
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from llmc.course.exercises.layout import checkout
 from llmc.kernels import FOLDER, SOURCES, source
 from llmc.kernels.mixed.matmul_hopper import MORE
 
@@ -34,6 +36,11 @@ def nvrtc():
 
 def compile_log(code, *options):
     """What NVRTC says about the code: "" when it compiles without a warning."""
+    return compiled(code, *options)[0]
+
+
+def compiled(code, *options):
+    """What NVRTC says about the code, and the PTX that it makes, if it does."""
     library, program, size = nvrtc(), ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernel.cu", 0, None, None) == 0
     words = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
@@ -41,8 +48,11 @@ def compile_log(code, *options):
     library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     library.nvrtcGetProgramLog(program, log)
+    library.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(max(1, size.value))
+    library.nvrtcGetPTX(program, ptx)
     library.nvrtcDestroyProgram(ctypes.byref(program))
-    return log.value.decode() if status or log.value else ""
+    return log.value.decode() if status or log.value else "", ptx.value.decode()
 
 
 @lru_cache
@@ -129,6 +139,17 @@ def test_attention_compiles_for_other_heads(layer, size, back):
 @pytest.mark.parametrize("size", [7, 80])
 def test_cached_attention_compiles_for_other_heads(size):
     assert compile_log(source("attention_cached"), "-arch=compute_80", "-std=c++17", f"-DHS={size}") == ""
+
+
+def test_lesson_14_has_eight_loads_under_way_and_a_test_between_them_if_the_step_is_unsigned():
+    notebook = json.loads((checkout() / "notebooks/14_backward_kernels.ipynb").read_text(encoding="utf-8"))
+    (code,) = ("".join(cell["source"]) for cell in notebook["cells"] if cell["id"] == "v4")
+    code, most = code.split('"""')[1], []
+    for text in (code, code.replace("step = gridDim", "none = 0; unsigned step = gridDim")):
+        said, ptx = compiled(text, "-arch=compute_90")
+        assert said == "" or "none" in said  # never used
+        most.append(max(part.count("ld.global") for part in re.split(r"\bbra\b", ptx)))
+    assert most == [8, 1]
 
 
 MISTAKES = {
