@@ -2,12 +2,13 @@
 
     python3 -m llmc.course.authoring.tables FOLDER [h200_kernels …]
 
-writes FOLDER/<table>.json, and to FOLDER/measured.json when and on what each was measured. All of them take ten minutes
-on a Hopper GPU with CuPy, ml_dtypes, PyTorch (the peers) and NVIDIA's profiler ncu (the counters). Training runs, whose
-losses are stored in two of the tables, are not made again.
+writes FOLDER/<table>.json, each measured in a process of its own, and to FOLDER/measured.json when and on what. All of
+them take ten minutes on a Hopper GPU with CuPy, ml_dtypes, PyTorch and cuDNN (the peers) and NVIDIA's profiler ncu (the
+counters). Training runs, whose losses are stored in two of the tables, are not made again.
 """
 
 import json
+import os
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -17,40 +18,60 @@ from pathlib import Path
 from time import perf_counter
 
 from llmc import cuda
+from llmc.bench import kernels
+from llmc.bench.kernels.versions import versions
 from llmc.course.exercises.layout import checkout
+from llmc.course.lessons.attention_kernels import results as attention
+from llmc.course.lessons.backward_kernels import measured as order
+from llmc.course.lessons.gpu_training import results as training
+from llmc.course.lessons.matmul_kernels import ladders as matmul
+from llmc.course.lessons.mixed_training import results as mixed
+from llmc.course.lessons.tensor_cores import measured as tensor_cores
+from llmc.errors import UserError
 
 MEASURED = "measured.json"  # {table: {"date", "device", "cupy", "torch"}}
-LESSON = "{python} -m llmc.course.lessons."
-COUNT = "ncu --clock-control none --page raw --csv -k 'regex:matmul_v|attention|nvjet|gemm'"
 TABLES = {
-    "h200_kernels": "{python} -m llmc.cli bench --kernels --json > {file}",
-    "h200_order": LESSON + "backward_kernels.measured {file}",
-    "h200_matmul_kernels": LESSON + "matmul_kernels.ladders {file}",
-    "h200_attention": LESSON + "attention_kernels.results {file}",
-    "h200_training": LESSON + "gpu_training.results {file}",
-    "h200_tensor_cores": (tensor := LESSON + "tensor_cores.measured") + " {file}",
-    "h200_tensor_cores_counters": f"{COUNT} --metrics $({tensor} names) {tensor} launch > {{file}}.csv && "
-    + f"{tensor} {{file}} {{file}}.csv && rm {{file}}.csv",
-    "h200_mixed_training": LESSON + "mixed_training.results {file}",
+    "h200_kernels": lambda: list(kernels.measure(versions())),
+    "h200_order": order.measure,
+    "h200_matmul_kernels": matmul.measure,
+    "h200_attention": lambda: {"device": cuda.name_of_gpu(), "rows": attention.measure()},
+    "h200_training": training.measure,
+    "h200_tensor_cores": tensor_cores.rows,
+    "h200_tensor_cores_counters": tensor_cores.counters,
+    "h200_mixed_training": mixed.measure_all,
 }
 
 
 def main(words=None):
-    """Measure the tables that are named, by default all."""
+    """Measure the tables that are named, by default all. Raises UserError without a GPU."""
     parser = ArgumentParser(prog="python3 -m llmc.course.authoring.tables")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tables", nargs="*", metavar="table", help=", ".join(TABLES))
-    chosen, lessons = parser.parse_args(words), checkout() / "notebooks"
-    about = dict(date=date.today().isoformat(), device=cuda.name_of_gpu())
-    about |= {name: version(package) for name, package in (("cupy", "cupy-cuda13x"), ("torch", "torch"))}
-    for name in chosen.tables or TABLES:
-        start, file = perf_counter(), chosen.folder.resolve() / f"{name}.json"
-        subprocess.run(TABLES[name].format(python=sys.executable, file=file), shell=True, check=True, cwd=lessons)
+    chosen = parser.parse_args(words)
+    if cuda.device() != "gpu":
+        raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
+    folder, names = chosen.folder.resolve(), chosen.tables or [*TABLES]
+    if len(names) == 1:
+        return store(folder, *names)
+    for name in names:
+        start = perf_counter()
+        subprocess.run([sys.executable, "-m", "llmc.course.authoring.tables", folder, name], check=True)
         print(f"{name} {perf_counter() - start:.0f} s", flush=True)
-        path = chosen.folder / MEASURED
-        found = json.loads((path if path.exists() else lessons / "reference" / MEASURED).read_text(encoding="utf-8"))
-        path.write_text(json.dumps(found | {name: about}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def store(folder, name):
+    """Measure one table here, and write it and what is known about it."""
+    os.chdir(checkout() / "notebooks")
+    (folder / f"{name}.json").write_text(json.dumps(TABLES[name]()) + "\n", encoding="utf-8")
+    about = dict(date=date.today().isoformat(), device=cuda.name_of_gpu())
+    about |= {package.split("-")[0]: version(package) for package in ("cupy-cuda13x", "torch")}
+    path = folder / MEASURED
+    found = json.loads((path if path.exists() else Path("reference") / MEASURED).read_text(encoding="utf-8"))
+    path.write_text(json.dumps(found | {name: about}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"tables: {error}")

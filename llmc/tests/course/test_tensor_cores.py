@@ -5,7 +5,6 @@ import pytest
 
 from llmc.course.lessons.attention.references import softmax
 from llmc.course.lessons.tensor_cores import exercises, measured, steps
-from llmc.errors import UserError
 
 RNG = np.random.default_rng(19)
 
@@ -42,16 +41,12 @@ def test_small_sizes_are_right_in_every_version(monkeypatch):
     assert all(row["right"] for row in rows) and len(rows) == 3 + 2 + 2
 
 
-def test_counters_and_times_in_words(tmp_path):
+def test_counters_and_times_in_words():
     names = ",".join(f'"{name}"' for name in (*measured.NAMES.values(), measured.WAITS["other warps"]))
     lines = [f'"ID","Kernel Name",{names}', '"","","ns","%","","",""']
     lines += ['"0","matmul_v8","1,500","74.96","0","168","2.5"', '"1","nvjet","900","95.1","1,234","168","0"']
-    (tmp_path / "raw.csv").write_text("\n".join(["==PROF== Connected", *lines]))
-    measured.main(tmp_path / "out.json", tmp_path / "raw.csv")
-    ours, library = measured.stored(tmp_path / "out.json")
+    ours, library = measured.counted("\n".join(["==PROF== Connected", *lines]))
     assert ours == dict(kernel="matmul_v8", us=1.5, busy=75.0, conflicts=0, registers=168, waits="other warps")
     assert library["conflicts"] == 1234 and "the library's" in measured.counters_text([ours, library])
-    with pytest.raises(UserError, match="only a GPU can be measured"):
-        measured.main(tmp_path / "x.json")
     row = {"what": "product", "version": "v2", "sizes": [1, 2, 3], "us": 10.0, "tflop_s": 200.0, "device": "X"}
     assert "50%" in measured.text([row, row | {"version": measured.LIBRARY, "tflop_s": 400.0}])

@@ -1,14 +1,11 @@
 """Lesson 16: what each version of attention asks for, counted; its times and memory on a GPU, measured, told, drawn.
 
-    python -m llmc.course.lessons.attention_kernels.results OUT.json
-
-measures them for T = 256 to 8192; it needs CuPy, and PyTorch for the comparison. B is chosen so that B·T is 8192: the
-linear layers around attention would do the same work at every T. Causal, float32 in memory; "tf32" says whether factors
+Measured for T = 256 to 8192, beside PyTorch's if it is there. B is chosen so that B·T is 8192: the linear layers around
+attention would do the same work at every T. Causal, float32 in memory; "tf32" says whether factors
 were rounded to TF32. "extra" is what a call needs in addition to its arguments, in bytes, its result not counted.
 """
 
 import json
-import sys
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -263,13 +260,3 @@ def _decoding(B, T, NH, hs, clock, torch):
         attend = torch.no_grad()(torch.nn.functional.scaled_dot_product_attention)
         us = clock([partial(attend, q, *torch.from_dlpack(cache)) for cache in caches], graph=False)
         yield shape | dict(by="torch", us=us, gb_s=each / us / 1e3)
-
-
-def main(path):
-    """Measure on this GPU and write the table."""
-    table = {"device": cuda.name_of_gpu(), "rows": measure()}
-    Path(path).write_text(json.dumps(table, indent=0) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -1,12 +1,8 @@
 """Lesson 14's own measurements on a GPU: which kernels repeat their bits, and what frequent tokens cost.
 
-    python3 -m llmc.course.lessons.backward_kernels.measured h200_order.json
-
-The lesson reads what the authors stored: notebooks/reference/h200_order.json. It needs CuPy and takes less than a
-minute. With --small it runs anywhere, on few numbers and without times: a test does that.
+The lesson reads what the authors stored: notebooks/reference/h200_order.json (llmc/course/authoring/tables.py).
 """
 
-import argparse
 import json
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +14,6 @@ from llmc import cuda
 from llmc.config import preset
 from llmc.course.lessons.embeddings import zipf_tokens
 from llmc.cuda import recorder
-from llmc.files.atomic_write import atomic_write
 from llmc.kernels import bias_backward, encoder_backward, layernorm_backward
 from llmc.model import GPT2
 
@@ -32,7 +27,7 @@ BY_ATOMICS = {  # the versions that add by atomics, as VERSIONS of each layer ha
 
 
 def measure(small=False) -> dict:
-    """Everything, as JSON has it. small: few numbers, a few steps, no times."""
+    """Everything, as JSON has it. small: few numbers, a few steps, no times; it runs anywhere."""
     B, T, runs, steps = (2, 32, 3, 2) if small else (8, 1024, 100, 200)
     device = "emulator" if cuda.device() == "emulator" else cuda.xp.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return {
@@ -140,17 +135,3 @@ def _losses(order, steps, small) -> list:
             model.backward()
             model.update(1e-3, zero_grad=True)
     return found
-
-
-def main(words=None):
-    """Write the JSON file that is named."""
-    parser = argparse.ArgumentParser(prog="python3 -m llmc.course.lessons.backward_kernels.measured")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--small", action="store_true")
-    arguments = parser.parse_args(words)
-    with atomic_write(arguments.file, "w") as file:
-        file.write(json.dumps(measure(arguments.small)) + "\n")
-
-
-if __name__ == "__main__":
-    main()

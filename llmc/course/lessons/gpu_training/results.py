@@ -1,13 +1,10 @@
 """What lesson 17 shows of GPT-2 124M, measured: on this GPU, where there is one; else stored, of an H200.
 
-    python3 -m llmc.course.lessons.gpu_training.results OUT.json
-
-measures it. The runs of a whole training, and PyTorch's, are stored alone. Each of their steps was `waiting.ahead`,
-from the weights of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the file's order.
+The runs of a whole training, and PyTorch's, are stored alone. Each of their steps was `waiting.ahead`, from the weights
+of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the order of the file.
 """
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -136,13 +133,7 @@ def idle_ms(calls) -> float:
     return idle
 
 
-def main(path):
-    """Measure on this GPU and write the table; the training runs stay as they are."""
-    found = json.loads(TABLE.read_text(encoding="utf-8"))
-    new = here("d12", B=4, T=1024)
-    new["about"] = found["about"] | new["about"]
-    Path(path).write_text(json.dumps(found | new) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+def measure() -> dict:
+    """The whole table, measured on this GPU; the training runs stay as they are."""
+    found, new = json.loads(TABLE.read_text(encoding="utf-8")), here("d12", B=4, T=1024)
+    return found | new | dict(about=found["about"] | new["about"])

@@ -1,12 +1,9 @@
 """Lesson 15: what the emulator counts in a product, and how fast its versions and cuBLAS are on a GPU.
 
-    python3 -m llmc.course.lessons.matmul_kernels.ladders OUT.json
-
-measures them; it needs CuPy alone. The lesson keeps what an H200 measured, and shows it where there is no GPU.
+The lesson keeps what an H200 measured (llmc/course/authoring/tables.py), and shows it where there is no GPU.
 """
 
 import json
-import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,7 +15,6 @@ from llmc import cuda
 from llmc.bench.kernels import tuning
 from llmc.bench.kernels.checks import inspected
 from llmc.bench.kernels.times import by_library, limits, microseconds
-from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
 
@@ -176,15 +172,8 @@ def rows(big, fc, thin, parts) -> list[dict]:
     return [row for each in ladders for row in ladder(*each)] + found
 
 
-def main(path):
-    """Measure, and write the file. Raises UserError where there is no GPU."""
-    if cuda.device() != "gpu":
-        raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
+def measure() -> list[dict]:
+    """The whole table, on this GPU."""
     with by_library():
         bounds = {"device": cuda.name_of_gpu(), **limits()}
-        found = [row | bounds for row in rows(BIG, FC, THIN, PARTS)]
-    Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+        return [row | bounds for row in rows(BIG, FC, THIN, PARTS)]

@@ -1,14 +1,10 @@
 """What lesson 20 shows of GPT-2 124M on a GPU: stored with the lessons, or measured here.
 
-    python3 -m llmc.course.lessons.mixed_training.results OUT.json
-
-measures all but the curves. These are of 400 steps on tiny Shakespeare, B=4, from the weights of `llmc init --preset
-d12`: a warm-up of 40 steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1,
-gradients are clipped.
+The stored curves are of 400 steps on tiny Shakespeare, B=4, from the weights of `llmc init --preset d12`: a warm-up of
+40 steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1, gradients are clipped.
 """
 
 import json
-import sys
 from pathlib import Path
 
 from llmc import cuda
@@ -24,7 +20,7 @@ from llmc.model import GPT2, training_buffers
 from llmc.precision import bfloat16
 
 CHANGES = Path("reference/h100_mixed_changes.json")  # in the lessons' folder: of profiles of a step on an H100
-MEASURED = Path("reference/h200_mixed_training.json")  # what `main` found on an H200, and curves
+MEASURED = Path("reference/h200_mixed_training.json")  # what `measure_all` found on an H200, and curves
 STEPS = ("fp32", 4), ("tf32", 4), ("tf32", 32), ("bf16", 4), ("bf16", 32)  # (precision, B) beside PyTorch's
 
 
@@ -82,18 +78,13 @@ def measure(name, B, large, T) -> dict:
     return found
 
 
-def main(path):
-    """Measure on this GPU, with PyTorch's steps beside ours, and write the table; the curves stay as they are."""
-    found = stored()
-    new = measure("d12", B=4, large=32, T=1024)
+def measure_all() -> dict:
+    """The whole table, measured on this GPU, with PyTorch's steps beside ours; the curves stay as they are."""
+    found, new = stored(), measure("d12", B=4, large=32, T=1024)
     new["about"], new["race"] = found["about"] | new["about"], []
     for precision, B in STEPS:
         ours, _, *theirs = step_times("d12", precision, B=B, T=1024)
         best = min(theirs, key=lambda row: row["ms"])
         row = dict(precision=precision, B=B, ms=ours["ms"], torch_ms=best["ms"])
         new["race"].append(row | dict(memory_gb=ours["memory_gb"], torch_memory_gb=best["memory_gb"]))
-    Path(path).write_text(json.dumps(found | new) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+    return found | new

@@ -1,20 +1,14 @@
 """Lesson 19: every version of the product and of flash attention on a GPU, the library's beside them: times, counters.
 
-    measured="python3 -m llmc.course.lessons.tensor_cores.measured"
-    $measured OUT.json
-    ncu --clock-control none --page raw --csv -k 'regex:matmul_v|attention|nvjet|gemm' --metrics $($measured names) \
-        $measured launch > raw.csv
-    $measured OUT.json raw.csv
-
-The second line measures times; it needs CuPy and ml_dtypes. A row: {"what": "product", "attention" or "attention
-backward", "version": "v2" …, "library", "sizes": [M, N, K] or [B, T, NH, hs], "us", "tflop_s", "error": to the first
-version, "right", "device"}. NVIDIA's profiler ncu launches each version once and counts, which needs a Hopper GPU. A
-row: {"kernel", "us", "busy": % of the time that tensor cores compute, "conflicts": extra passes through the banks of
-shared memory, "registers" of a thread, "waits": what keeps a warp waiting most}.
+A row of times: {"what": "product", "attention" or "attention backward", "version": "v2" …, "library", "sizes": [M, N,
+K] or [B, T, NH, hs], "us", "tflop_s", "error": to the first version, "right", "device"}. One of counters: {"kernel",
+"us", "busy": % of the time that tensor cores compute, "conflicts": extra passes through the banks of shared memory,
+"registers" of a thread, "waits": what keeps a warp waiting most}. llmc/course/authoring/tables.py stores both.
 """
 
 import csv
 import json
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -131,12 +125,13 @@ def able_to_attend() -> tuple:
 
 def rows(shapes=(SQUARE, LARGE, FC), attended=HEADS) -> list[dict]:
     """All rows; sizes are arguments so that a test can make them small."""
-    versions = (*able(), None)
-    return [row for sizes in shapes for row in products(sizes, versions)] + heads(attended, able_to_attend())
+    versions, device = (*able(), None), cuda.name_of_gpu() if cuda.device() == "gpu" else "the emulator"
+    found = [row for sizes in shapes for row in products(sizes, versions)] + heads(attended, able_to_attend())
+    return [row | {"device": device} for row in found]
 
 
 def stored(path=TIMES) -> list[dict]:
-    """The rows of a file that `main` has written, in the lessons' folder."""
+    """The rows of a file in the lessons' folder."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
@@ -167,9 +162,9 @@ WAITS |= {"its last instruction": "wait", "room for requests": "mio_throttle", "
 WAITS = {words: STALL.format(name) for words, name in (WAITS | {"wgmma": "gmma"}).items()}
 
 
-def counted(path) -> list[dict]:
+def counted(raw) -> list[dict]:
     """What ncu has written, a row for each kernel that it saw first."""
-    lines = list(csv.reader(Path(path).read_text(encoding="utf-8").splitlines()))
+    lines = list(csv.reader(raw.splitlines()))
     start = next(i for i, line in enumerate(lines) if line[:1] == ["ID"])  # the names; below them are units
     found = {}
     for row in (dict(zip(lines[start], line)) for line in lines[start + 2 :]):
@@ -190,21 +185,15 @@ def counters_text(found) -> str:
     return columns(("µs", "tensor cores", "extra passes", "registers", "most wait for"), rows)
 
 
-def main(path, raw=""):
-    """As above. Raises UserError where there is no GPU that can do it."""
-    if path == "names":
-        print(",".join((*NAMES.values(), *WAITS.values())))
-    elif not raw and (cuda.device() != "gpu" or path == "launch" and 9 not in able()):
-        raise UserError(
-            "only a GPU can be measured, for counters a Hopper, and this machine has none that CuPy can use."
-        )
-    elif path == "launch":
-        products(SQUARE, (*able(), None), time=False)
-        heads(HEADS, able_to_attend(), time=False)
-    else:
-        found = counted(raw) if raw else [row | {"device": cuda.name_of_gpu()} for row in rows()]
-        Path(path).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+def counters() -> list[dict]:
+    """The rows of all kernels, counted by NVIDIA's profiler on a Hopper GPU, which launches each version once."""
+    metrics, kernels = ",".join((*NAMES.values(), *WAITS.values())), "regex:matmul_v|attention|nvjet|gemm"
+    command = [*"ncu --clock-control none --page raw --csv -k".split(), kernels, "--metrics", metrics]
+    launches = [sys.executable, "-c", f"from {__name__} import launch_all; launch_all()"]
+    return counted(subprocess.run([*command, *launches], stdout=subprocess.PIPE, text=True, check=True).stdout)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+def launch_all():
+    """Every version once."""
+    products(SQUARE, (*able(), None), time=False)
+    heads(HEADS, able_to_attend(), time=False)
