@@ -1,4 +1,4 @@
-"""`llmc exercises build`, for authors, and `grade`, for teachers; `start` and `update` are older names."""
+"""`llmc exercises build`, for authors, `grade` and `export`, for teachers; `start` and `update` are older names."""
 
 from llmc.commands import start, update
 from llmc.files.reading import folder_path
@@ -14,6 +14,8 @@ def add_arguments(parser):
     sub.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
     sub = actions.add_parser("grade", help="rerun learners' exercises, and list what passes", allow_abbrev=False)
     sub.add_argument("folders", metavar="FOLDER", nargs="+", help="a learner's copy, or exercise notebooks")
+    sub = actions.add_parser("export", help="write the exercises as a course of nbgrader", allow_abbrev=False)
+    sub.add_argument("--nbgrader", metavar="DIR", required=True, help="a folder that does not exist yet")
     for name, module in OLDER.items():
         module.add_arguments(actions.add_parser(name, help=f"the same as `llmc {name}`", allow_abbrev=False))
 
@@ -28,6 +30,11 @@ def run(args) -> int:
 
         for folder in args.folders:
             print(grading.grade(folder_path(folder), own_files.course()), flush=True)
+        return 0
+    if args.action == "export":
+        from llmc.course.exercises import nbgrader, own_files
+
+        print(nbgrader.export(folder_path(args.nbgrader), own_files.course()))
         return 0
     from llmc.course.exercises.builder import main
 
