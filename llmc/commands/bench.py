@@ -8,16 +8,24 @@ from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.commands.train import number_or_auto
 from llmc.config import preset
+from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
 from llmc.training.batch_size import batch_for_step
 from llmc.training.fits import check_step
 from llmc.training.settings import AUTO
 
+DEFAULTS = {"preset": "tiny", "backend": "cpu", "batch_size": 16, "sequence_length": 64, "steps": 10}
+WITHOUT = {  # what else can be measured, and the options that would do nothing then
+    "kernels": (*DEFAULTS, "recompute", "vs", "race", "profile"),
+    "race": ("backend", "batch_size", "steps", "vs", "profile"),
+    "profile": ("backend", "steps", "vs"),
+}
+
 
 def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
-    parser.add_argument("--preset", default="tiny", help="model to time (default: tiny)")
-    parser.add_argument("--backend", default="cpu", help="backend to time (default: cpu)")
+    parser.add_argument("--preset", help="model to time (default: tiny)")
+    parser.add_argument("--backend", help="backend to time (default: cpu)")
     numbers = "what to compute in (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
@@ -26,9 +34,9 @@ def add_arguments(parser):
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
     parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} (default: fastest)")
     batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
-    parser.add_argument("--batch-size", type=number_or_auto, default=16, metavar="N", help=batch)
-    parser.add_argument("--sequence-length", type=int, default=64, help="T (default: 64)")
-    parser.add_argument("--steps", type=int, default=10, help="steps to take the median of (default: 10)")
+    parser.add_argument("--batch-size", type=number_or_auto, metavar="N", help=batch)
+    parser.add_argument("--sequence-length", type=int, help="T (default: 64)")
+    parser.add_argument("--steps", type=int, help="steps to take the median of (default: 10)")
     parser.add_argument(
         "--vs",
         choices=PEERS,
@@ -61,6 +69,7 @@ def add_arguments(parser):
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
+    _settle(args)
     backend = get_backend("cuda" if on_cuda else args.backend, precision)
     choose_attention(backend, args.attention)
     choose_matmul(backend, args.matmul)
@@ -79,6 +88,18 @@ def run(args) -> int:
     result = measure(args.preset, args.backend, **kept, **sizes, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
+
+
+def _settle(args):
+    """Give the options their defaults. Raises UserError for one that would do nothing."""
+    for what, others in WITHOUT.items():
+        for name in others if getattr(args, what) else ():
+            given = getattr(args, name)
+            if given and (name, given) != ("backend", "cuda"):
+                raise UserError(f"--{what} does not look at --{name.replace('_', '-')}; leave it out.")
+    for name, default in DEFAULTS.items():
+        if getattr(args, name) is None:
+            setattr(args, name, default)
 
 
 def table(r: dict) -> str:

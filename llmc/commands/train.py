@@ -7,7 +7,6 @@ TrainSettings, which also checks the values.
 import argparse
 from dataclasses import fields
 
-from llmc.backends import WHOSE_ATTENTION, WHOSE_MATMUL
 from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
 from llmc.precision import find_precision
@@ -15,47 +14,6 @@ from llmc.terminal import llmc_command, shown
 from llmc.training.recipes import RECIPES, recipe
 from llmc.training.settings import AUTO, TrainSettings
 
-GROUPS = {  # title -> {field of TrainSettings: help}
-    "model and data": {
-        "preset": "size of the model, see llmc/config.py",
-        "model": "a model file, a run or openai-community/gpt2 to start from, instead of fresh weights",
-        "data": "a corpus, or a folder with train.bin, val.bin and tokenizer.bin",
-        "seed": "random seed for weights, batches and samples",
-        "backend": "the code that computes the layers: numpy, cpu or cuda",
-        "precision": f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
-        "recompute": "what to compute again to save memory: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm",
-        "attention": WHOSE_ATTENTION,
-        "matmul": WHOSE_MATMUL,
-        "zero": "1 splits the optimizer's state between ranks (ZeRO-1); 0 gives each rank all of it",
-    },
-    "each step": {
-        "batch_size": "sequences per batch, B; auto: the largest power of two that fits into the free memory",
-        "sequence_length": "tokens per sequence, T",
-        "total_batch_size": "tokens per update, accumulated over batches of B x T (default: B x T)",
-        "learning_rate": "highest learning rate",
-        "warmup": "steps in which the learning rate rises",
-        "schedule": "cosine, linear, constant or wsd",
-        "final_fraction": "share of the learning rate that is left at the end",
-        "weight_decay": "AdamW's weight decay, on matrices and embeddings",
-        "beta1": "AdamW's decay rate for the mean of the gradient",
-        "beta2": "AdamW's decay rate for the mean of the squared gradient",
-        "clip": "largest norm of the gradient; 0 for no limit",
-        "skip_loss_z": "skip an update whose loss lies X standard deviations above the mean of the last 128; 0: none",
-        "skip_norm_z": "the same for the norm of the gradient",
-    },
-    "the run": {
-        "steps": "total number of steps",
-        "val_every": "steps between validations",
-        "val_batches": "batches per validation (default: all of the validation data)",
-        "hellaswag_every": "steps between measurements on HellaSwag, which is fetched; 0 for none",
-        "sample_every": "steps between samples; 0 for only one, at the end",
-        "sample_tokens": "tokens per sample",
-        "checkpoint_every": "steps between checkpoints; 0 for only one, at the end",
-        "keep": "how many of the newest checkpoints to keep; 0 for all",
-        "out": "the run folder, which must be empty or not exist yet (default: runs/NAME)",
-        "name": "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
-    },
-}
 RANKS = ("ranks", "rank", "world", "server", "init_file")
 
 
@@ -92,12 +50,12 @@ def add_arguments(parser):
 
 def add_settings(parser, without=()):
     """Add an option for every setting, except those in `without`. Read the options that were given with `given`."""
-    types = {field.name: field for field in fields(TrainSettings)}
-    for title, options in GROUPS.items():
-        group = parser.add_argument_group(title)
-        for name, text in options.items():
-            if name not in without:
-                _add(group, types[name], text)
+    groups = {}
+    for field in fields(TrainSettings):
+        title = field.metadata["group"]
+        group = groups[title] = groups.get(title) or parser.add_argument_group(title)
+        if field.metadata["help"] and field.name not in without:
+            _add(group, field)
     order = group.add_mutually_exclusive_group()
     about = dict(dest="shuffle", default=argparse.SUPPRESS)
     text = f"take the batches in random order (the default); {LLM_C}: in the order of llm.c's programs, as recipes do"
@@ -109,8 +67,9 @@ def add_settings(parser, without=()):
     group.add_argument("--master-weights", **about)
 
 
-def _add(group, field, text):
+def _add(group, field):
     """Add the option for one field."""
+    text = field.metadata["help"]
     default = "" if field.default is None else f" (default: {field.default})"
     kind = TYPES[field.type]
     metavar = {int: "N", float: "X", number_or_auto: "N"}.get(kind, field.name.upper())

@@ -13,13 +13,9 @@ from llmc.training.run_folder.find_models import find_run
 from llmc.training.run_folder.log import LOG, read_log
 from llmc.training.run_folder.settings_file import SETTINGS, edited, has_digest, read_settings
 from llmc.training.run_folder.writing import RunFolder
-from llmc.training.settings import PLACE, TrainSettings
+from llmc.training.settings import FIXED, PLACE, TrainSettings
 from llmc.training.start import carrier, check_tokenizer, part_of
 from llmc.training.trainer import Trainer
-
-# The weights and the order of the batches depend on these: another value would make it another run. With as many ranks
-# as before, so does batch_size.
-FIXED = ("preset", "model", "sequence_length", "shuffle", "seed", "precision", "master_weights")
 
 
 @contextmanager

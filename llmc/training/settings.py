@@ -1,10 +1,16 @@
-"""All numbers that a training run depends on, checked before anything starts; the defaults suit a two-core laptop."""
+"""All settings of a training run, checked before anything starts; the defaults suit a two-core laptop.
+
+A setting is one line here: its option of `llmc train`, what it may be, its help and its line in settings.json follow.
+"""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
+from typing import NamedTuple
 
+from llmc.backends import WHOSE_ATTENTION, WHOSE_MATMUL
 from llmc.blocks import RECOMPUTE
 from llmc.data.permuted import LLM_C
 from llmc.errors import UserError
@@ -12,109 +18,140 @@ from llmc.precision import TRAINED
 from llmc.training.schedule import KINDS
 
 AUTO = "auto"  # what the machine decides: a batch size by the memory that is free
-PLACE = ("out", "name")  # where the run goes: the only settings that are not part of the run itself
-AT_LEAST_ONE = ("batch_size", "sequence_length", "total_batch_size", "steps", "val_every", "val_batches")
-OPTIONAL = ("total_batch_size", "val_batches")
-AT_LEAST_ZERO = ("warmup", "seed", "sample_every", "sample_tokens", "checkpoint_every", "keep", "hellaswag_every")
-POSITIVE = ("learning_rate", "eps")
-NOT_NEGATIVE = ("clip", "skip_loss_z", "skip_norm_z")
-SHARES = ("final_fraction", "weight_decay")
-BELOW_ONE = ("beta1", "beta2")
-TEXTS = ("preset", "model", "data", "schedule", "backend", "precision", "attention", "matmul", "out", "name")
+
+
+class Bound(NamedTuple):
+    """What a setting may be: values of a type for which holds(value), in words, besides those that leave it open."""
+
+    type: type | tuple
+    holds: object
+    what: str
+    open: tuple = ()
+
+    def or_(self, *values):
+        """The same, or one of these values."""
+        return self._replace(open=values)
+
+    def allows(self, value) -> bool:
+        """Whether a setting may have this value."""
+        if any(value is each or value == each and isinstance(each, str) for each in self.open):
+            return True
+        return isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)) and self.holds(value)
+
+
+def one_of(*choices):
+    """One of these."""
+    *others, last = map(str, choices)
+    return Bound(type(choices[0]), lambda x: x in choices, f"{', '.join(others)} or {last}")
+
+
+TEXT = Bound((str, os.PathLike), lambda x: str(x) and "\0" not in str(x), "a text")
+COUNT = Bound(int, lambda x: x >= 1, "a whole number of at least 1")
+WHOLE = Bound(int, lambda x: x >= 0, "a whole number of zero or more")
+POSITIVE = Bound((int, float), lambda x: x > 0 and isfinite(x), "a number above zero")
+NOT_NEGATIVE = Bound((int, float), lambda x: x >= 0 and isfinite(x), "a number of zero or more")
+SHARE = Bound((int, float), lambda x: 0 <= x <= 1, "a number from 0 to 1")
+BELOW_ONE = Bound((int, float), lambda x: 0 <= x < 1, "a number from 0 to less than 1")  # 1: bias correction by 0
+TRUTH = Bound(bool, lambda x: True, "true or false")
+
+
+def _setting(group, default, bound, help="", fixed=False, place=False):
+    """A field of TrainSettings, whose option is in a group.
+
+    help: of its option, "" where commands/train.py adds the option itself · fixed: another value would make it another
+    run, since the weights and the order of the batches depend on it · place: where the run goes, and no part of it.
+    """
+    return field(default=default, metadata=dict(bound=bound, group=group, help=help, fixed=fixed, place=place))
+
+
+_model, _step, _run = (partial(_setting, group) for group in ("model and data", "each step", "the run"))
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Settings of one run. Raises UserError, in one sentence, for a number that makes no sense.
+    """Settings of one run, as the options of `llmc train` say. Raises UserError, in one sentence, for a wrong value.
 
-    Model and data: preset, a name in llmc.config.PRESETS, with the tokenizer's vocabulary in place of its own · model:
-    a model file or a run to start from instead (fine-tuning) · data: a corpus, or a folder with train.bin, val.bin and
-    tokenizer.bin · shuffle: True takes batches in a random order of our own (data/shuffled.py), "llm.c" in that of
-    llm.c's programs (data/permuted.py), False in that of the files · seed: for weights, batches and samples · backend:
-    see llmc/backends · precision: see llmc/precision.py · master_weights: where weights have 16 bits, whether they are
-    also kept in float32 · recompute: what the backward pass computes again, see llmc/blocks.py; None takes what the
-    backend prefers · attention: "own", or "cudnn" for NVIDIA's, on a GPU in 16 bits · matmul: "cublas" for NVIDIA's,
-    "own", or the "fastest" of both, likewise · zero: 1 shares the optimizer's memory between ranks, see
-    llmc/distributed/data_parallel.py.
-    A step: batch_size sequences of sequence_length tokens at a time ("auto": see batch_size.py), on each rank, repeated
-    until there are total_batch_size tokens (None: once) · warmup, schedule, final_fraction: see schedule.py ·
-    weight_decay: on matrices and embeddings · clip: largest gradient norm, 0 for no limit · skip_loss_z, skip_norm_z:
-    see outliers.py, 0 skips nothing.
-    Between steps: val_every, sample_every, checkpoint_every in steps, 0 for only at the end (val_every: at least 1) ·
-    val_batches: None measures on all of the validation data · hellaswag_every: steps between measurements on HellaSwag,
-    0 for none · keep: how many of the newest checkpoints to keep, 0 for all · out: the run folder, which must not hold
-    a run yet; None takes runs/NAME, or runs/NAME-2, … if that exists · name: None takes the name of the preset or the
-    model.
+    shuffle: True takes batches in a random order of our own (data/shuffled.py), "llm.c" in that of llm.c's programs
+    (data/permuted.py), False in that of the files · master_weights: where weights have 16 bits, whether they are also
+    kept in float32 · recompute: None takes what the backend prefers · val_batches: None measures on all of the
+    validation data. Of steps between things, 0 stands for only at the end.
     """
 
-    preset: str = "tiny"
-    model: str | None = None
-    data: str = "pydocs"
-    batch_size: int | str = 16
-    sequence_length: int = 64
-    total_batch_size: int | None = None
-    steps: int = 2500
-    learning_rate: float = 4e-3
-    warmup: int = 50
-    schedule: str = "cosine"
-    final_fraction: float = 0.0
-    weight_decay: float = 0.1
-    beta1: float = 0.9
-    beta2: float = 0.95
-    eps: float = 1e-8
-    clip: float = 1.0
-    skip_loss_z: float = 0.0
-    skip_norm_z: float = 0.0
-    seed: int = 42
-    shuffle: bool | str = True
-    backend: str = "cpu"
-    precision: str = "fp32"
-    master_weights: bool = True
-    recompute: int | None = None
-    attention: str = "own"
-    matmul: str = "fastest"
-    zero: int = 0
-    val_every: int = 200
-    val_batches: int | None = None
-    hellaswag_every: int = 0
-    sample_every: int = 0
-    sample_tokens: int = 200
-    checkpoint_every: int = 200
-    keep: int = 2
-    out: str | None = None
-    name: str | None = None
+    preset: str = _model("tiny", TEXT, "size of the model, see llmc/config.py", fixed=True)
+    model: str | None = _model(
+        None,
+        TEXT.or_(None),
+        "a model file, a run or openai-community/gpt2 to start from, instead of fresh weights",
+        fixed=True,
+    )
+    data: str = _model("pydocs", TEXT, "a corpus, or a folder with train.bin, val.bin and tokenizer.bin")
+    seed: int = _model(42, WHOLE, "random seed for weights, batches and samples", fixed=True)
+    backend: str = _model("cpu", TEXT, "the code that computes the layers: numpy, cpu or cuda")
+    precision: str = _model(
+        "fp32",
+        one_of(*TRAINED),
+        f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
+        fixed=True,
+    )
+    recompute: int | None = _model(
+        None,
+        one_of(*RECOMPUTE).or_(None),
+        "what to compute again to save memory: 0 nothing, 1 GELU, 2 both GELU and layernorm, 3 layernorm",
+    )
+    attention: str = _model("own", TEXT, WHOSE_ATTENTION)
+    matmul: str = _model("fastest", TEXT, WHOSE_MATMUL)
+    zero: int = _model(
+        0, one_of(0, 1), "1 splits the optimizer's state between ranks (ZeRO-1); 0 gives each rank all of it"
+    )
+    batch_size: int | str = _step(
+        16, COUNT.or_(AUTO), "sequences per batch, B; auto: the largest power of two that fits into the free memory"
+    )
+    sequence_length: int = _step(64, COUNT, "tokens per sequence, T", fixed=True)
+    total_batch_size: int | None = _step(
+        None, COUNT.or_(None), "tokens per update, accumulated over batches of B x T (default: B x T)"
+    )
+    learning_rate: float = _step(4e-3, POSITIVE, "highest learning rate")
+    warmup: int = _step(50, WHOLE, "steps in which the learning rate rises")
+    schedule: str = _step("cosine", one_of(*KINDS), "cosine, linear, constant or wsd")
+    final_fraction: float = _step(0.0, SHARE, "share of the learning rate that is left at the end")
+    weight_decay: float = _step(0.1, SHARE, "AdamW's weight decay, on matrices and embeddings")
+    beta1: float = _step(0.9, BELOW_ONE, "AdamW's decay rate for the mean of the gradient")
+    beta2: float = _step(0.95, BELOW_ONE, "AdamW's decay rate for the mean of the squared gradient")
+    eps: float = _step(1e-8, POSITIVE, "what AdamW adds to the root that it divides by")
+    clip: float = _step(1.0, NOT_NEGATIVE, "largest norm of the gradient; 0 for no limit")
+    skip_loss_z: float = _step(
+        0.0,
+        NOT_NEGATIVE,
+        "skip an update whose loss lies X standard deviations above the mean of the last 128; 0: none",
+    )
+    skip_norm_z: float = _step(0.0, NOT_NEGATIVE, "the same for the norm of the gradient")
+    steps: int = _run(2500, COUNT, "total number of steps")
+    val_every: int = _run(200, COUNT, "steps between validations")
+    val_batches: int | None = _run(
+        None, COUNT.or_(None), "batches per validation (default: all of the validation data)"
+    )
+    hellaswag_every: int = _run(0, WHOLE, "steps between measurements on HellaSwag, which is fetched; 0 for none")
+    sample_every: int = _run(0, WHOLE, "steps between samples; 0 for only one, at the end")
+    sample_tokens: int = _run(200, WHOLE, "tokens per sample")
+    checkpoint_every: int = _run(200, WHOLE, "steps between checkpoints; 0 for only one, at the end")
+    keep: int = _run(2, WHOLE, "how many of the newest checkpoints to keep; 0 for all")
+    out: str | None = _run(
+        None, TEXT.or_(None), "the run folder, which must be empty or not exist yet (default: runs/NAME)", place=True
+    )
+    name: str | None = _run(
+        None,
+        TEXT.or_(None),
+        "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
+        place=True,
+    )
+    shuffle: bool | str = _run(True, TRUTH.or_(LLM_C), fixed=True)
+    master_weights: bool = _run(True, TRUTH, fixed=True)
 
     def __post_init__(self):
-        for name in AT_LEAST_ONE:
-            left_open = {"batch_size": AUTO} | dict.fromkeys(OPTIONAL)
-            if name not in left_open or getattr(self, name) != left_open[name]:
-                self._check(name, int, lambda x: x >= 1, "a whole number of at least 1")
-        for name in AT_LEAST_ZERO:
-            self._check(name, int, lambda x: x >= 0, "a whole number of zero or more")
-        for name in POSITIVE:
-            self._check(name, (int, float), lambda x: x > 0 and isfinite(x), "a number above zero")
-        for name in NOT_NEGATIVE:
-            self._check(name, (int, float), lambda x: x >= 0 and isfinite(x), "a number of zero or more")
-        for name in SHARES:
-            self._check(name, (int, float), lambda x: 0 <= x <= 1, "a number from 0 to 1")
-        for name in BELOW_ONE:  # 1 would divide by zero in the bias correction
-            self._check(name, (int, float), lambda x: 0 <= x < 1, "a number from 0 to less than 1")
-        for name in TEXTS:
-            if getattr(self, name) is not None:
-                self._check(name, (str, os.PathLike), lambda x: "\0" not in str(x), "a text")
-        if not isinstance(self.master_weights, bool):
-            raise UserError(f"master weights must be true or false, not {self.master_weights!r}.")
-        if not isinstance(self.shuffle, bool) and self.shuffle != LLM_C:
-            raise UserError(f"shuffle must be true, false or {LLM_C}, not {self.shuffle!r}.")
-        if self.precision not in TRAINED:
-            raise UserError(f"there is no training in {self.precision!r}; choose one of {', '.join(TRAINED)}.")
-        if self.recompute is not None:
-            self._check("recompute", int, lambda x: x in RECOMPUTE, "0, 1, 2 or 3")
-        self._check("zero", int, lambda x: x in (0, 1), "0 or 1")
-        if not self.preset or not str(self.data):
-            raise UserError("a run needs a preset and data; leave the options out to take the defaults.")
-        if self.schedule not in KINDS:
-            raise UserError(f"there is no schedule {self.schedule!r}; choose one of {', '.join(KINDS)}.")
+        for each in fields(self):
+            bound, value = each.metadata["bound"], getattr(self, each.name)
+            if not bound.allows(value):
+                raise UserError(f"{each.name.replace('_', ' ')} must be {bound.what}, not {value!r}.")
         B = 1 if self.batch_size == AUTO else self.batch_size
         if (self.total_batch_size or 0) % (B * self.sequence_length):
             once = f"{B} x {self.sequence_length} = {B * self.sequence_length:,} tokens"
@@ -154,7 +191,5 @@ class TrainSettings:
             )
         return replace(self, total_batch_size=self.total_batch_size or once)
 
-    def _check(self, name, kind, holds, what):
-        value = getattr(self, name)
-        if not isinstance(value, kind) or isinstance(value, bool) or not holds(value):
-            raise UserError(f"{name.replace('_', ' ')} must be {what}, not {value!r}.")
+
+FIXED, PLACE = (tuple(f.name for f in fields(TrainSettings) if f.metadata[which]) for which in ("fixed", "place"))

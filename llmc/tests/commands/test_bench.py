@@ -106,3 +106,11 @@ def test_a_profile_is_the_calls_of_a_step_in_order():
     assert names[-2:] == ["adamw_update", "to_numpy"]  # the loss is read last
     sums = by_function([calls])
     assert sum(sums.values()) == pytest.approx(sum(call.seconds for call in calls))
+
+
+@pytest.mark.parametrize("words", ["--race 4 --steps 3", "--kernels gelu --batch-size 4", "--profile --backend cpu"])
+def test_an_option_that_would_do_nothing_is_refused(words):
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    with pytest.raises(UserError, match=r"does not look at --(steps|batch-size|backend); leave it out"):
+        bench.run(parser.parse_args(words.split()))

@@ -45,21 +45,21 @@ TOO_EARLY = {  # what is asked for, and what to do about it
         "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_commit();",
         "until the thread that made it waits for it: wait (`__pipeline_wait_prior(0)`), then",
     ),
-    "no batch, no wait": (
+    "no group, no wait": (
         "__pipeline_memcpy_async(s + i, x + i, 4);",
-        "end the batch (`__pipeline_commit()`), wait (`__pipeline_wait_prior(0)`), then",
+        "end the group (`__pipeline_commit()`), wait (`__pipeline_wait_prior(0)`), then",
     ),
     "no commit": (
         "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_wait_prior(0);",
-        "The copy is in no batch: `__pipeline_commit()` has not come since it was asked for",
+        "The copy is in no group: `__pipeline_commit()` has not come since it was asked for",
     ),
     "commits after the wait": (
         "__pipeline_memcpy_async(s + i, x + i, 4); __pipeline_wait_prior(0); __pipeline_commit();",
-        "Its batch was ended only after the wait",
+        "Its group was ended only after the wait",
     ),
-    "waits for an older batch": (
+    "waits for an older group": (
         WAITS["cp.async"].replace("prior(0)", "prior(1)"),
-        "`__pipeline_wait_prior(1)` does not wait for the last batch, and this copy belongs there",
+        "`__pipeline_wait_prior(1)` does not wait for the last group, and this copy belongs there",
     ),
     "group": ("cg::memcpy_async(block, s, x, 256);", "wait (`cg::wait(block)`), then"),
     "barrier": (WAITS["barrier"].replace("arrived.arrive_and_wait();", ""), "wait (`barrier.arrive_and_wait()`), then"),

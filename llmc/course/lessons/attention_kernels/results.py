@@ -139,12 +139,12 @@ def draw_rates(results):
         series = {name: results.series(what, by[column]) for name, by in SHOWN.items()}
         lengths = _draw(ax, {name: found for name, found in series.items() if found})
         level(ax, bound, "cuBLAS, float32", side="left")
-        ax.set(xscale="log", xlabel="T", ylim=(0, 1.12 * max(bound, *ax.dataLim.intervaly)))
+        ax.set(xscale="log", xlabel="T")
         plain_ticks(ax.xaxis, lengths)
         last, theirs = series["v5 (backward v3): tiles"][lengths[-1]], series["torch"]
         ratio = f", {last / theirs[lengths[-1]]:.1f}× torch" if theirs else ""
         ax.set_title(f"{what.capitalize()}: tiles reach {last / bound:.0%} of cuBLAS{ratio}")
-    axes[0].set_ylabel(f"TFLOP/s ({results.note})")
+    axes[0].set(ylim=(0, 1.12 * max(bound, *(ax.dataLim.y1 for ax in axes))), ylabel=f"TFLOP/s ({results.note})")
     fig.legend(*axes[0].get_legend_handles_labels(), ncols=2, loc="outside lower center")
     return fig
 

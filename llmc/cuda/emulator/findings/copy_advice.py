@@ -11,7 +11,7 @@ from llmc.cuda.emulator.findings.barrier_advice import lines_in_one_function
 from llmc.cuda.emulator.findings.hopper import copy_race_advice
 from llmc.cuda.emulator.findings.loops import BLOCK_BARRIER, loop_around
 
-INTERFACES = (  # by what a kernel names: how a batch ends, how a thread waits
+INTERFACES = (  # by what a kernel names: how a group ends, how a thread waits
     ("__pipeline_memcpy_async", "__pipeline_commit()", "__pipeline_wait_prior(0)"),
     ("make_pipeline|pipeline<", "pipe.producer_commit()", "pipe.consumer_wait()"),
     ("cuda::barrier", "", "barrier.arrive_and_wait()"),
@@ -46,10 +46,10 @@ def copy_race(found) -> str:
             f"Between the same two barriers the other thread asks for {COPIES_OVER} If this thread still needs the old "
             f"one, ask only behind a barrier that follows the reading; if it needs the new one, wait for it, {MEET}."
         )
-    if problem.detail == "no batch":
-        return f"The copy is in no batch: {end} has not come since it was asked for, and a wait is for ended batches."
+    if problem.detail == "no group":
+        return f"The copy is in no group: {end} has not come since it was asked for, and a wait is for ended groups."
     if problem.detail == "ended after the wait":
-        return f"Its batch was ended only after the wait, which is for ended batches: {end} first, then {wait}."
+        return f"Its group was ended only after the wait, which is for ended groups: {end} first, then {wait}."
     if left:
         return _left(code, int(left[1]), wait)
     if not own and WAITS.search(code):
@@ -57,7 +57,7 @@ def copy_race(found) -> str:
             "That thread has not waited for the copy yet, and a thread waits for its own copies alone: after the wait, "
             f"{MEET} what other threads have copied."
         )
-    ended = f"end the batch ({end}), " if "no batch" in problem.detail and ends else ""
+    ended = f"end the group ({end}), " if "no group" in problem.detail and ends else ""
     other = " Or is another buffer meant, whose copy has been waited for?" if _is_called(code, WAITS) else ""
     return f"A copy is under way until the thread that made it waits for it: {ended}wait ({wait}), then {MEET}.{other}"
 
@@ -85,14 +85,14 @@ def _into_what_is_read(found) -> str:
     )
 
 
-def _left(code, batches, wait) -> str:
-    """The last wait let this copy's batch go on."""
-    texts = set(re.findall(rf"\w*wait\w*\s*(?:<\s*{batches}\s*>\s*\(\s*\)|\(\s*{batches}\s*\))", code))
+def _left(code, groups, wait) -> str:
+    """The last wait let this copy's group go on."""
+    texts = set(re.findall(rf"\w*wait\w*\s*(?:<\s*{groups}\s*>\s*\(\s*\)|\(\s*{groups}\s*\))", code))
     call = f"`{texts.pop()}`" if len(texts) == 1 else f"The last wait, {wait},"
-    last = "the last batch" if batches == 1 else f"the last {batches} batches"
+    last = "the last group" if groups == 1 else f"the last {groups} groups"
     return (
-        f"{call} does not wait for {last}, and this copy belongs there: leave fewer batches under way (0 waits for "
-        "all), or let a newer batch be asked for before this wait."
+        f"{call} does not wait for {last}, and this copy belongs there: leave fewer groups under way (0 waits for "
+        "all), or let a newer group be asked for before this wait."
     )
 
 

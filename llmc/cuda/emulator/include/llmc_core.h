@@ -65,7 +65,7 @@ char* llmc_static_shared();
 void* llmc_malloc(unsigned long bytes);
 void llmc_free(void* p, int line);
 // Asynchronous copies: ask for one of 1, 2, 4, 8 or 16 bytes (`room`; what is more than `bytes` becomes zeros), end a
-// batch, wait for all but the last `prior` batches. Or bind those of this thread to a barrier, whose last arrival
+// group, wait for all but the last `prior` groups. Or bind those of this thread to a barrier, whose last arrival
 // finishes them.
 void llmc_copy_later(void* to, const void* from, unsigned bytes, unsigned room);
 void llmc_commit_copies();

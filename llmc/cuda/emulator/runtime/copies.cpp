@@ -65,11 +65,11 @@ void describe_copy(const Worker& w, const char* address, Problem& p) {
     if (describe_load(w, address, p)) return;
     for (const Copy& c : w.copies[p.thread2]) {
         if (address < c.to || address >= c.to + c.room) continue;
-        bool ended = c.batch < w.threads[p.thread2].batch;
+        bool ended = c.group < w.threads[p.thread2].group;
         if (c.barrier) continue;
         if (c.over && c.epoch == w.epoch) snprintf(p.detail, sizeof p.detail, "over");
-        else if (c.left_by_wait < 0) snprintf(p.detail, sizeof p.detail, ended ? "no wait" : "no batch, no wait");
-        else if (!ended) snprintf(p.detail, sizeof p.detail, "no batch");
+        else if (c.left_by_wait < 0) snprintf(p.detail, sizeof p.detail, ended ? "no wait" : "no group, no wait");
+        else if (!ended) snprintf(p.detail, sizeof p.detail, "no group");
         else if (!c.ended_at_wait) snprintf(p.detail, sizeof p.detail, "ended after the wait");
         else snprintf(p.detail, sizeof p.detail, "left by wait %d", c.left_by_wait);
     }
@@ -89,7 +89,7 @@ void forget_copies(Worker& w) {
 // Copy `bytes` bytes, and fill up with zeros to `room`: one access of 1, 2, 4, 8 or 16 bytes.
 extern "C" void llmc_copy_later(void* to, const void* from, unsigned bytes, unsigned room) {
     Worker& w = *llmc_worker;
-    Copy c{(char*)to, (const char*)from, (const char*)__builtin_return_address(0), nullptr, bytes, room, w.current->batch};
+    Copy c{(char*)to, (const char*)from, (const char*)__builtin_return_address(0), nullptr, bytes, room, w.current->group};
     if (w.launch->checked) {
         read_source(w, c);
         c.epoch = w.epoch, c.over = goes_over(w, c);
@@ -100,15 +100,15 @@ extern "C" void llmc_copy_later(void* to, const void* from, unsigned bytes, unsi
     w.copying = true;
 }
 
-extern "C" void llmc_commit_copies() { llmc_worker->current->batch++; }
+extern "C" void llmc_commit_copies() { llmc_worker->current->group++; }
 
-// All but the last `prior` batches of this thread that were committed.
+// All but the last `prior` groups of this thread that were committed.
 extern "C" void llmc_wait_copies(unsigned prior) {
     Worker& w = *llmc_worker;
-    unsigned batch = w.current->batch;
+    unsigned group = w.current->group;
     std::vector<Copy>& copies = w.copies[w.current->id];
-    settle_if(w, copies, [=](const Copy& c) { return !c.barrier && c.batch + prior < batch; });
-    for (Copy& c : copies) c.left_by_wait = prior, c.ended_at_wait = c.batch < batch;
+    settle_if(w, copies, [=](const Copy& c) { return !c.barrier && c.group + prior < group; });
+    for (Copy& c : copies) c.left_by_wait = prior, c.ended_at_wait = c.group < group;
 }
 
 // What this thread has asked for so far is done when the barrier's phase ends, instead of when it waits.

@@ -224,7 +224,7 @@ static void begin_block(Worker& w, uint64_t block) {
         t.id = i, t.lane = i % WARP, t.warp = i / WARP;
         t.acquired = 0;
         t.touched = false;
-        t.batch = 0;
+        t.group = 0;
         t.barrier_line = 0;
         t.looked_at = nullptr;
         if (++at.x == l.block.x && (at.x = 0, ++at.y == l.block.y)) at.y = 0, ++at.z;

@@ -75,7 +75,7 @@ struct alignas(64) Thread {  // one line of the cache
     uint32_t acquired;  // what its block did before this segment is visible to the thread, through an atomic
     short id;
     unsigned char lane, warp;
-    unsigned batch;  // of asynchronous copies, counted up by each commit
+    unsigned group;  // of asynchronous copies, counted up by each commit
     bool touched;  // it has read or written since its last barrier: then it is suspicious to leave before the next
     // its last plain read next to other threads' atomics since a barrier: by which instruction, and of what
     uint32_t looked_pc;
@@ -120,9 +120,9 @@ struct Copy {  // an asynchronous copy that nobody has waited for yet: `bytes` b
     char* to;
     const char *from, *pc;
     const void* barrier;  // that it is done with; null: when its thread waits
-    unsigned bytes, room, batch;
+    unsigned bytes, room, group;
     // what a message says about it: when it was asked for, and whether its place had been written before a barrier;
-    // how many batches the last wait since then left under way, -1 without one, and whether its own had ended by then
+    // how many groups the last wait since then left under way, -1 without one, and whether its own had ended by then
     uint32_t epoch = 0;
     bool over = false, ended_at_wait = false;
     int left_by_wait = -1;
