@@ -2,6 +2,7 @@
 
 import time
 from contextlib import nullcontext, suppress
+from threading import Timer
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
 NAP = 0.05  # seconds between two questions to a listener that pauses the run
+LONG = 2  # seconds of a first step, after which it is explained
+COMPILING = "compiling CUDA kernels, once on this machine: some 15 s on a GPU, longer on the emulator"
 LOOKS = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
 
 
@@ -44,7 +47,7 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
     check_before_data(settings)
     say, on_step = audience(on_step, quiet or ranks.rank)
     with RunFolder.create(settings.out, settings.title) if save and not ranks.rank else nullcontext() as folder:
-        return _Run(Trainer(settings, say, ranks=ranks, arrays=arrays), folder, on_step, saves=save).drive()
+        return _Run(Trainer(settings, say, ranks=ranks, arrays=arrays), folder, on_step, say=say, saves=save).drive()
 
 
 def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> TrainResult:
@@ -57,18 +60,19 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
     """
     say, on_step = audience(on_step, quiet or ranks.rank)
     with load_run(run, changes, say, ranks) as (trainer, folder, history):
-        return _Run(trainer, folder, on_step, history).drive()
+        return _Run(trainer, folder, on_step, history, say).drive()
 
 
 class _Run:
     """A run between its steps.
 
-    folder: None without one, and on all ranks but 0 · history: its log so far, in the form of read_log · saves: whether
-    rank 0 has a folder.
+    folder: None without one, and on all ranks but 0 · history: its log so far, in the form of read_log · say(line)
+    hears why the first step takes long · saves: whether rank 0 has a folder.
     """
 
-    def __init__(self, trainer, folder, on_step, history=None, saves=True):
+    def __init__(self, trainer, folder, on_step, history=None, say=None, saves=True):
         t = self.trainer = trainer
+        self.first = Timer(LONG, say, [COMPILING]) if say and t.settings.backend == "cuda" else None
         self.settings, self.folder, self.on_step, self.saves = t.settings, folder, on_step, saves
         if folder:
             check_disk(t.settings, t.config, folder.path, checkpoints(folder.path), t.step)
@@ -90,9 +94,17 @@ class _Run:
     def drive(self) -> TrainResult:
         """Make all the steps that are left, and end the run. A failure becomes one sentence that says what is saved."""
         try:
+            if self.first:
+                self.first.start()
             return self._drive()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(abandoned(self.trainer, self.folder)) from None
+        finally:
+            self._first_is_over()
+
+    def _first_is_over(self):
+        if self.first:
+            self.first.cancel()
 
     def _drive(self):
         with StopRequest() as stop, np.errstate(all="ignore"):  # overflows are found by looking at loss and norm
@@ -152,6 +164,7 @@ class _Run:
             if not t.begun:
                 return None
         row = self._end_step()
+        self._first_is_over()
         self.watch.add_step(time.perf_counter() - start)
         return row
 

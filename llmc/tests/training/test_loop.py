@@ -310,6 +310,13 @@ def test_divergence_leaves_the_log_and_the_last_good_checkpoint(settings, tmp_pa
     assert result.steps == 6 and np.isfinite(result.losses).all() and result.run.settings.learning_rate == 0.002
 
 
+@pytest.mark.parametrize("backend", ["cpu", "cuda"])
+def test_a_long_first_step_is_explained_where_kernels_are_compiled(settings, backend, capsys, monkeypatch):
+    monkeypatch.setattr(loop, "LONG", 0)
+    train(settings(backend=backend, steps=1), save=False)
+    assert (loop.COMPILING in capsys.readouterr().out) == (backend == "cuda")
+
+
 def test_weights_that_are_not_finite_are_never_saved(settings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "Trainer", poisoned(at=6))  # the last step, after which no loss would show it
     with pytest.raises(RunDiverged, match="norm of the weights is nan after step 6.*lower the learning rate"):
