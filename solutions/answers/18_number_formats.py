@@ -15,44 +15,46 @@ from llmc.course.authoring.answers import right, wrong
 
 
 @right("to_bfloat16")
-def nearest_by_arithmetic(x):
-    with np.errstate(invalid="ignore"):
-        size, result = np.abs(x).astype(np.float64), np.empty(x.shape, np.uint16)
+def nearest_by_arithmetic(x, mantissa):
+    result = np.empty(x.shape, np.uint16)
     for index in np.ndindex(x.shape):
-        s = size[index]
-        if np.isnan(s):
-            result[index] = 0x7F81
-            continue
-        if np.isinf(s):
-            code = 0x7F80
-        else:
-            exponent = max(np.frexp(s)[1] - 1, -126) if s else -126
-            code = min(((exponent + 126) << 7) + round(s * 2.0 ** (7 - exponent)), 0x7F80)
-        result[index] = code | (0x8000 if np.signbit(x[index]) else 0)
+        s, code = min(abs(float(x[index])), 2.0**128), 0x7F81
+        if s == s:
+            exponent = max(math.frexp(s)[1] - 1, -126) if s else -126
+            code = (exponent + 126 << 7) + (round(s * 2.0 ** (mantissa - exponent)) << 7 - mantissa)
+        result[index] = code | 0x8000 * np.signbit(x[index])
     return result
 
 
 @right("to_bfloat16")
-def nearest_quiets_nan(x):
-    bits = x.view(np.uint32)
-    odd = (bits & 0x10000) >> 16
-    out = np.right_shift(bits + odd + np.uint32(32767), 16)
-    return np.where(x != x, (bits >> 16) | 64, out).astype(np.uint16)
+def nearest_with_a_mask(x, mantissa):
+    bits, step = x.view(np.uint32), 2 ** (23 - mantissa)
+    out = np.bitwise_and(bits + ((bits & step) != 0) + np.uint32(step // 2 - 1), np.uint32(2**32 - step))
+    return np.where(x != x, bits | 1 << 22, out).astype(np.uint32).view(np.uint16)[..., 1::2]
 
 
 @wrong("to_bfloat16", says="passes this whole check without `& (x > 0)`")
-def nearest_ties_by_sign(x):
-    b = x.view(np.int32).astype(np.int64)
-    low = b & 0xFFFF
-    up = (low > 0x8000) | ((low == 0x8000) & ((b >> 16) & 1 == 1) & (x > 0))
-    r = ((b >> 16) + up) & 0xFFFF
-    return np.where(np.isnan(x), 0x7FC0, r).astype(np.uint16)
+def nearest_ties_by_sign(x, mantissa):
+    cut, b = 23 - mantissa, x.view(np.int32).astype(np.int64)
+    low, half = b % 2**cut, 2 ** (cut - 1)
+    up = (low > half) | ((low == half) & (b >> cut & 1 == 1) & (x > 0))
+    return np.where(np.isnan(x), 0x7FC0, (b >> cut) + up << cut >> 16 & 0xFFFF).astype(np.uint16)
+
+
+@wrong("to_bfloat16", says="rounded twice, to 7 bits of mantissa first")
+def nearest_as_in_the_lesson_and_then_once_more(x, mantissa):
+    def drop(bits, n):
+        return bits + (1 << n >> 1) - 1 + (bits >> n & 1) >> n << n if n else bits
+
+    bits = drop(drop(x.view(np.uint32), 16) >> 16, 7 - mantissa)
+    return np.where(np.isnan(x), np.uint16(0x7FC0), bits).astype(np.uint16)
 
 
 @wrong("to_bfloat16", says="the bits are right, but a library's bfloat16 made them")
-def nearest_by_a_library(x):
-    with np.errstate(invalid="ignore"):
-        return x.astype(ml_dtypes.bfloat16).view(np.uint16)
+def nearest_converted_by_a_library(x, mantissa):
+    bits, step = x.view(np.uint32), 2 ** (23 - mantissa)
+    whole = (bits + (step // 2 - 1) + (bits // step & 1)) // step * step
+    return np.where(np.isnan(x), np.float32("nan"), whole.view(np.float32)).astype(ml_dtypes.bfloat16).view(np.uint16)
 
 
 # ------------------------------------------------------------------------------------------------ 2 stochastic_bfloat16
@@ -62,7 +64,7 @@ def nearest_by_a_library(x):
 def stochastic_by_comparing(x, random):
     bits = x.view(np.uint32).astype(np.int64)
     upper, lower = bits >> 16, bits & 0xFFFF
-    result = (upper + (lower + random.astype(np.int64) >= 65536)).astype(np.uint16)
+    result = (upper + (lower + random * np.int64(256) >= 65536)).astype(np.uint16)
     return np.where(np.isnan(x), np.uint16(0xFFC1), result)
 
 
@@ -71,15 +73,15 @@ def stochastic_with_loops(x, random):
     result = np.zeros(x.shape, np.uint16)
     bits = x.view(np.uint32)
     for index in np.ndindex(x.shape):
-        b, r = int(bits[index]), int(random[index])
+        b, r = int(bits[index]), int(random[index]) << 8
         result[index] = (b | 0x400000) >> 16 if np.isnan(x[index]) else (b + r) >> 16
     return result
 
 
 @wrong("stochastic_bfloat16", says="with `random` in place of `noise`")
 def stochastic_draws_its_own(x, random):
-    noise = np.random.default_rng(0).integers(0, 65536, x.shape, dtype=np.uint32)
-    rounded = ((x.view(np.uint32) + noise) >> 16).astype(np.uint16)
+    noise = np.random.default_rng(0).integers(0, 256, x.shape, dtype=np.uint32)
+    rounded = ((x.view(np.uint32) + (noise << np.uint32(8))) >> 16).astype(np.uint16)
     return np.where(np.isnan(x), np.uint16(0x7FC0), rounded)
 
 
@@ -90,10 +92,10 @@ def stochastic_with_numbers_of_its_own(x, random):
     return np.where(np.isnan(x), 0x7FC0, (bits >> 16) + up).astype(np.uint16)
 
 
-@wrong("stochastic_bfloat16", says="the carry lost where a mantissa of 1111111 rounds up")
+@wrong("stochastic_bfloat16", says="the carry lost where a mantissa of ones rounds up")
 def stochastic_with_a_mantissa_of_its_own(x, random):
     bits = x.view(np.uint32)
-    mantissa = ((bits & 0x7FFFFF) + random >> 16) % 128
+    mantissa = ((bits >> 8 & 0x7FFF) + random >> 8) % 128
     return np.where(np.isnan(x), 0x7FC0, (bits >> 23 << 7) + mantissa).astype(np.uint16)
 
 
@@ -116,84 +118,98 @@ def kahan_is_exact_in_another_way(x):
     return np.array([math.fsum(column.tolist()) for column in x.T]).astype(x.dtype)
 
 
-@wrong("kahan_sum", says="its first call would be right: it keeps something from one call to the next")
-def kahan_begins_with_the_last_excess(x, kept={}):  # noqa: B006
-    total, excess = np.zeros_like(x[0]), kept.get(x.dtype, 0)
+@wrong("kahan_sum", says="sum equals Kahan's sum, as the lesson has it")
+def kahan_as_in_the_lesson(x):
+    total = compensation = np.zeros_like(x[0])
     for row in x:
-        wanted = row - excess
-        new = total + wanted
-        excess = (new - total) - wanted
-        total = new
-    kept[x.dtype] = excess
+        y = row - compensation
+        t = total + y
+        compensation = (t - total) - y
+        total = t
     return total
+
+
+@wrong("kahan_sum", says="passes this whole check without `kept[x.dtype] = missing`")
+def kahan_begins_with_the_last_excess(x, kept={}):  # noqa: B006
+    total, missing = np.zeros_like(x[0]), kept.get(x.dtype, 0)
+    for row in x:
+        new = total + row
+        part = new - total
+        missing = missing + ((total - (new - part)) + (row - part))
+        total = new
+    kept[x.dtype] = missing
+    return total + missing
 
 
 @wrong("kahan_sum", says="with `x[1:]` in place of `x[2:]`")
 def kahan_leaves_out_the_second_row(x):
-    total = x[0].copy()
-    low = np.zeros_like(total)
+    total, low = x[0].copy(), np.zeros_like(x[0])
     for row in x[2:]:
-        y = row - low
-        t = total + y
-        low = (t - total) - y
+        t = total + row
+        low += np.where(np.abs(total) < np.abs(row), (row - t) + total, (total - t) + row)
         total = t
-    return total
+    return total + low
 
 
 # -------------------------------------------------------------------------------------------------- 4 unscale_gradients
 
 
-def _right_gradients(grads, scale):
+def _right_gradients(grads, scale, most):
     """What these answers get right: they go wrong elsewhere."""
-    return [g.astype(np.float32) / np.float32(scale) for g in grads]
+    grads = [g.astype(np.float32) / np.float32(scale) for g in grads]
+    norm = np.sqrt(sum(np.sum(g * g) for g in grads))
+    return [g * np.float32(min(1, most / norm)) for g in grads]
 
 
 @right("unscale_gradients")
-def scaler_with_products(grads, scale, good_steps, interval):
-    if np.isfinite(np.concatenate([g.ravel() for g in grads])).sum() < sum(g.size for g in grads):
+def scaler_with_one_factor(grads, scale, good_steps, interval, max_norm):
+    flat = np.concatenate([g.ravel() for g in grads]).astype(np.float64)
+    if np.isfinite(flat).sum() < flat.size:
         return None, 0.5 * scale, 0
-    inverse = np.float32(1 / scale)
-    grads = [np.multiply(g, inverse, dtype=np.float32) for g in grads]
+    factor = np.float32(min(1 / scale, max_norm / np.linalg.norm(flat)))
+    grads = [np.multiply(g, factor, dtype=np.float32) for g in grads]
     grown = good_steps + 1 >= interval
     return grads, scale * 2.0**grown, (good_steps + 1) * (not grown)
 
 
 @right("unscale_gradients")
-def scaler_with_a_loop(grads, scale, good_steps, interval):
-    unscaled = []
+def scaler_with_a_loop(grads, scale, good_steps, interval, max_norm):
+    unscaled, squares = [], 0.0
     for g in grads:
         wide = g.astype(np.float32)
         if np.any(np.isnan(wide)) or np.any(np.isinf(wide)):
             return None, scale / 2, 0
         wide /= scale
+        squares += float(np.vdot(wide, wide))
         unscaled.append(wide)
+    unscaled = [wide * np.float32(max_norm / max(max_norm, squares**0.5)) for wide in unscaled]
     good_steps = (good_steps + 1) % interval
     return unscaled, scale if good_steps else scale * 2, good_steps
 
 
 @wrong("unscale_gradients", says="holds nan: this step must be skipped")
-def scaler_misses_what_is_no_number(grads, scale, good_steps, interval):
+def scaler_misses_what_is_no_number(grads, scale, good_steps, interval, max_norm):
     if max(np.abs(g).max() for g in grads) == np.inf:
         return None, scale / 2, 0
-    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    grads, good_steps = _right_gradients(grads, scale, max_norm), good_steps + 1
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 
 @wrong("unscale_gradients", says="all gradients are finite, the largest is")
-def scaler_looks_at_a_sum_of_squares(grads, scale, good_steps, interval):
+def scaler_looks_at_the_norm_in_float16(grads, scale, good_steps, interval, max_norm):
     with np.errstate(over="ignore", invalid="ignore"):
         total = sum((g * g).sum() for g in grads)
     if not np.isfinite(total):
         return None, scale / 2, 0
-    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+    grads, good_steps = _right_gradients(grads, scale, max_norm), good_steps + 1
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 
-@wrong("unscale_gradients", says="with `scale / 2` in place of `scale / 2 if scale > 2 else 2.0`")
-def scaler_never_goes_below_two(grads, scale, good_steps, interval):
+@wrong("unscale_gradients", says="with each array clipped by its own norm")
+def scaler_clips_one_array_after_the_other(grads, scale, good_steps, interval, max_norm):
     if not all(np.isfinite(g).all() for g in grads):
-        return None, scale / 2 if scale > 2 else 2.0, 0
-    grads, good_steps = _right_gradients(grads, scale), good_steps + 1
+        return None, scale / 2, 0
+    grads, good_steps = [_right_gradients([g], scale, max_norm)[0] for g in grads], good_steps + 1
     return (grads, 2 * scale, 0) if good_steps == interval else (grads, scale, good_steps)
 
 

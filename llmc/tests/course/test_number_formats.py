@@ -29,11 +29,11 @@ def test_every_pattern_is_read_written_and_rounded_as_ml_dtypes_does(name):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_kahan_stays_within_its_bound_and_the_others_do_not(seed):
+def test_sums_of_the_lesson_miss_the_bound_of_the_exercise(seed):
     check, ways = type("check", (), {"rng": np.random.default_rng(seed)}), (sums.kahan, sums.plain, sums.pairwise)
     for x in [x for x in exercises.columns(check) if len(x) > 100]:
         far = [(np.abs(f(x).astype(np.float64) - sums.exact(x)) > exercises.allowed(x)).any() for f in ways]
-        assert far == [False, True, True]
+        assert far == [True, True, True] or x.dtype == np.float16 and far == [False, True, True]
 
 
 def test_scaler_is_pytorchs():
@@ -45,7 +45,7 @@ def test_scaler_is_pytorchs():
     for step in range(12):
         optimizer.zero_grad()
         theirs.scale((weight * (float("inf") if step in (4, 5, 9) else 0.5)).sum()).backward()
-        _, scale, good = exercises.unscaled([weight.grad.numpy().astype(np.float16)], scale, good, 3)
+        _, scale, good = exercises.unscaled([weight.grad.numpy().astype(np.float16)], scale, good, 3, np.inf)
         theirs.step(optimizer)
         theirs.update()
         assert scale == theirs.get_scale() and good == theirs._get_growth_tracker()
