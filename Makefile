@@ -12,6 +12,9 @@ TESTS := $(VENV)/.llmc-tests
 BROWSER := $(VENV)/.llmc-browser
 DOCS := $(VENV)/.llmc-docs
 
+# What codespell reads; of data/ and exercises/ the rest is downloaded, or generated from solutions/.
+SPELLED := README.md CHANGELOG.md Makefile pyproject.toml environment.yml docs .github .ci/run data/*.py llmc notebooks solutions exercises/AGENTS.md
+
 ifneq ($(words $(VENV)),1)
 $(error VENV must be one path without spaces, not "$(VENV)")
 endif
@@ -51,8 +54,8 @@ exercises: $(COURSE) ## write exercises/ again from solutions/
 notebooks: $(COURSE) ## run every notebook and solution and store the outputs
 	@exec $(PY) -m llmc.course.exercises.notebooks run $(ARGS) notebooks/*.ipynb solutions/*.ipynb
 
-lint: $(TESTS) ## ruff on code and notebooks (part of make test)
-	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+lint: $(TESTS) ## ruff and codespell on code, notebooks and pages (part of make test)
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m codespell_lib $(SPELLED)
 
 bench: $(COURSE) ## milliseconds of a training step, next to what this machine's BLAS could do
 	@exec $(PY) -m llmc bench $(ARGS)

@@ -35,6 +35,7 @@ COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "verify": "compare a model file with a debug state of llm.c",
     "bench": "measure a training step",
     "doctor": "show what this machine has, and what is missing",
+    "report": "print what an issue needs: versions, and your answer to an exercise with what its check says",
     "start": "make your own copy of the course, for your answers",
     "update": "get the newest version of the course, and keep your answers",
     "lab": "open the course in JupyterLab",

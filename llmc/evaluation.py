@@ -68,7 +68,7 @@ def baselines(train, val, V) -> dict:
     train, val: (n,) token ids below V. uniform knows nothing: ln V. unigram knows how often each token occurs in
     train; bigram, how often it follows the one before: p(b|a) = (count(a, b) + k·p(b)) / (count(a) + k), Dirichlet
     smoothing towards the unigram (MacKay & Peto 1995). Each smoothing strength is the one that is best on val itself:
-    no other would make the baseline stronger, so a model that beats it has learnt more than pairs.
+    no other would make the baseline stronger, so a model that beats it has learned more than pairs.
     """
     train = np.asarray(train[:BASELINE_TOKENS], dtype=np.int64)  # (n,)
     val = np.asarray(val[:BASELINE_TOKENS], dtype=np.int64)  # (m,)

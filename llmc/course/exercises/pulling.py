@@ -31,6 +31,13 @@ def is_clone(root: Path) -> bool:
     return _git(root, "rev-parse", NEW).returncode == 0
 
 
+def commit(root: Path) -> str:
+    """What is checked out there, as git shortens it; "" where there is no repository, or no git."""
+    if shutil.which("git") is None or not (root / ".git").exists():
+        return ""
+    return _git(root, "rev-parse", "--verify", "--short", "HEAD").stdout.decode(errors="replace").strip()
+
+
 def pull(root: Path) -> list[str]:
     """Pull, and keep what was written into notebooks; returns lines that say what was done.
 

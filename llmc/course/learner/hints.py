@@ -41,7 +41,7 @@ def hint(exercise) -> Hints:
     name = getattr(exercise, "__name__", exercise)
     lessons = {e.name: e.lesson for e in all_exercises()}
     if name not in lessons:
-        raise Refusal(_unknown(name, lessons))
+        raise Refusal(unknown(name, lessons))
     hints = next(filter(None, (hints_of(path, name) for path in notebooks_for(lessons[name]))), [])
     if not hints:
         raise Refusal(f"the exercise {name} has no hints; its task is in {path_from_here('exercises', lessons[name])}.")
@@ -69,9 +69,9 @@ def hints_of(notebook: Path, exercise: str) -> list[tuple[int, str, str]]:
     return []
 
 
-def _unknown(name, names) -> str:
-    """One sentence that names the exercises the learner may have meant."""
+def unknown(name, names, board="progress()") -> str:
+    """One sentence that names the exercises the learner may have meant, or else what lists them all."""
     close = get_close_matches(str(name), names, n=3, cutoff=0.5)
     close += [known for known in names if str(name) and str(name) in known and known not in close][: 3 - len(close)]
-    meant = f"did you mean {' or '.join(close)}?" if close else "progress() lists them all."
+    meant = f"did you mean {' or '.join(close)}?" if close else f"{board} lists them all."
     return f"there is no exercise {name!r}; {meant}"

@@ -8,6 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 yaml = pytest.importorskip("yaml")
 
@@ -60,6 +62,31 @@ def test_conda_forge_and_this_package(environment):
     assert environment["channels"] == ["conda-forge"]
     assert environment["dependencies"][-1] == {"pip": ["-e ."]}
     assert "pip" in environment["dependencies"], "conda warns when pip packages are listed without pip itself"
+
+
+@pytest.mark.parametrize("python", ["3.11.9", "3.12.9", "3.13.9"])
+@pytest.mark.parametrize("system", ["linux x86_64 posix", "darwin arm64 posix", "win32 AMD64 nt"])
+def test_the_versions_that_ci_installs_are_in_the_ranges(project, python, system):
+    """.ci/constraints.txt holds one version of each package that pyproject.toml asks for in this environment."""
+    platform, machine, os_name = system.split()
+    where = {"python_full_version": python, "python_version": python[:4], "sys_platform": platform}
+    where |= {"platform_machine": machine, "os_name": os_name}
+
+    def there(lines):
+        found = [Requirement(line) for line in lines if not line.startswith("#")]
+        return [each for each in found if each.marker is None or each.marker.evaluate(where)]
+
+    extras = [line for name in ("test", "docs", "bf16") for line in project["optional-dependencies"][name]]
+    pins = there((ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines())
+    versions = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+    assert len(versions) == len(pins)
+    for asked in there([*project["dependencies"], *extras]):
+        assert versions[canonicalize_name(asked.name)] in asked.specifier, asked
+
+
+@pytest.mark.parametrize("page", [".ci/run", ".github/workflows/ci.yml", "docs/install.md"])
+def test_ci_and_the_installation_name_these_versions(page):
+    assert ".ci/constraints.txt" in (ROOT / page).read_text(encoding="utf-8")
 
 
 def test_uv_knows_which_extras_exclude_each_other(project):

@@ -103,6 +103,27 @@ def test_ruff(command):
     assert run.returncode == 0, f"{run.stdout}{run.stderr}\nmend with: ruff check --fix . ; ruff format ."
 
 
+def misspelt(*places):
+    """What codespell says of these, as `make lint` runs it."""
+    pytest.importorskip("codespell_lib")
+    run = subprocess.run([sys.executable, "-m", "codespell_lib", *places], cwd=ROOT, capture_output=True, text=True)
+    assert bool(run.stdout) == bool(run.returncode) and not run.stderr, run.stderr
+    return run.stdout
+
+
+def test_spelling():
+    places = re.search(r"^SPELLED := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[1]
+    assert not misspelt(*(str(path) for place in places.split() for path in ROOT.glob(place)))
+
+
+def test_spelling_is_that_of_a_notebooks_cells_and_not_of_what_they_print(tmp_path):
+    typo = "wh" + "cih"
+    code = nbformat.v4.new_code_cell(f"# {typo} line", outputs=[nbformat.v4.new_output("stream", text=typo)])
+    cells = [code, nbformat.v4.new_markdown_cell(f"A cell\n{typo}")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "typos.ipynb")
+    assert misspelt(str(tmp_path)).count(f"{typo} ==> which\n") == len(cells)
+
+
 def test_readme_maps_all_lessons():
     """A lesson that exists: `| [01_x](notebooks/01_x.ipynb) | …`; one that does not yet: `| 02_y | … planned … |`."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -29,7 +29,9 @@ def nvrtc():
     packages = [Path(folder) / "nvidia" for folder in sys.path]
     found = [str(file) for folder in packages for file in sorted(folder.glob("*/lib/libnvrtc.so.*"))]
     for name in [ctypes.util.find_library("nvrtc"), *found]:
-        if name and "builtins" not in name:
+        if name:
+            for part in Path(name).parent.glob("libnvrtc-builtins.so.*"):  # which NVRTC 13.0, PyTorch's, fails to find
+                ctypes.CDLL(str(part))
             return ctypes.CDLL(name)
     return None
 
