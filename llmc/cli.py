@@ -40,7 +40,7 @@ COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "update": "get the newest version of the course, and keep your answers",
     "lab": "open the course in JupyterLab",
     "progress": "show which exercises are done, and what is next",
-    "exercises": "regenerate the exercises, for authors; grade them, for teachers",
+    "exercises": "build the exercises, for authors; grade or export them, for teachers",
 }
 
 EXAMPLES = """examples:

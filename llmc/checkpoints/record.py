@@ -35,7 +35,7 @@ def read_record(path) -> dict:
             return found["record"]
     except (ValueError, RecursionError, AttributeError):
         pass
-    raise UserError(f"{path} is not as it was saved; delete it, and its checkpoint does not count any more.")
+    raise UserError(f"{path} is not as it was saved; delete it to have its checkpoint ignored.")
 
 
 def _is_ours(folder) -> bool:

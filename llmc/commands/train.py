@@ -62,7 +62,7 @@ def add_settings(parser, without=()):
     order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
     text = "take the batches in the order of the files"
     order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
-    text = "also keep 16-bit weights in float32, the copy that AdamW updates (the default)"
+    text = "keep a float32 copy of 16-bit weights for AdamW to update (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)
 
