@@ -26,9 +26,9 @@ def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
     parser.add_argument("--preset", help="model to time (default: tiny)")
     parser.add_argument("--backend", help="backend to time (default: cpu)")
-    numbers = "what to compute in (default: %(default)s)"
+    numbers = "compute precision (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
-    again = "what the backward pass computes again: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
+    again = "what the backward pass recomputes: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
     again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")

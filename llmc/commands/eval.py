@@ -41,7 +41,7 @@ def add_arguments(parser):
     parser.add_argument("--limit", type=int, metavar="N", help="the first N examples of HellaSwag only (default: all)")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
-    numbers = "what to compute in (default: %(default)s)"
+    numbers = "compute precision (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 

@@ -30,7 +30,7 @@ def add_arguments(parser):
     parser.add_argument("--no-cache", action="store_true", help="process the whole context again for every token")
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
-    numbers = "what to compute in (default: %(default)s)"
+    numbers = "compute precision (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default=TrainSettings.precision, help=numbers)
 
 

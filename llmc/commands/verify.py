@@ -12,7 +12,7 @@ def add_arguments(parser):
     parser.add_argument("model", help="model file of llm.c (version 3 float32 or version 5 bfloat16)")
     parser.add_argument("state", help="debug state of llm.c that belongs to the model")
     parser.add_argument("--backend", default="numpy", help="which backend to verify (default: numpy)")
-    numbers = "what to compute in (default: %(default)s)"
+    numbers = "compute precision (default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
     parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} (default: fastest)")

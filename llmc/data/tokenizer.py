@@ -44,7 +44,7 @@ def make_encoding(token_bytes: list[bytes], eot_id: int, name: str = "llmc") -> 
         raise UserError(f'token {ranks[b""]} of tokenizer "{name}" is empty; every token needs at least one byte.')
     missing = [b for b in range(256) if bytes([b]) not in ranks]
     if missing:
-        raise UserError(f'tokenizer "{name}" lacks the single byte {missing[0]}; it needs all 256 to encode any text.')
+        raise UserError(f'tokenizer "{name}" has no token for byte {missing[0]}; arbitrary text needs all 256.')
     return tiktoken.Encoding(
         name=name,
         pat_str=GPT2_PATTERN,

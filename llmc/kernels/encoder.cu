@@ -3,7 +3,7 @@
 v1  one thread per position (b, t), with a loop over C: neighbouring threads are C elements apart
 v2  one thread per element (b, t, c): neighbouring threads touch neighbouring elements
 v3  one thread per four elements of a row, moved by 128-bit loads and stores; single ones where C % 4 != 0
-v4  one warp per position: it finds its two rows once, without a division, and has four quads of each under way
+v4  one warp per position: it finds its two rows once, without a division a number, and has four quads of each under way
 
 Shapes: out (B, T, C), tokens (B, T) int32, wte (Vp, C), wpe (maxT, C). B*T*C is below 2^31 - 2^20.
 A row of wpe is read B times, but it stays in the cache: only the rows of wte and out count, 8 bytes per element.

@@ -90,13 +90,13 @@ class TrainSettings:
     precision: str = _model(
         "fp32",
         one_of(*TRAINED),
-        f"what to compute in: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
+        f"compute precision: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
         fixed=True,
     )
     recompute: int | None = _model(
         None,
         one_of(*RECOMPUTE).or_(None),
-        "what to compute again to save memory: 0 nothing, 1 GELU, 2 both GELU and layernorm, 3 layernorm",
+        "what to recompute to save memory: 0 nothing, 1 GELU, 2 both GELU and layernorm, 3 layernorm",
     )
     attention: str = _model("own", TEXT, WHOSE_ATTENTION)
     matmul: str = _model("fastest", TEXT, WHOSE_MATMUL)

@@ -132,7 +132,7 @@ def test_token_lengths():
         ([*BYTES, b"a", END], 257, "token 256 .* b'a', occurs twice"),
         ([*BYTES, END, END], 257, "token 257 .*, occurs twice"),
         ([*BYTES, b"", END], 257, "token 256 .* is empty"),
-        ([*BYTES[:65], b"AA", *BYTES[66:], END], 256, "lacks the single byte 65"),
+        ([*BYTES[:65], b"AA", *BYTES[66:], END], 256, "has no token for byte 65"),
     ],
 )
 def test_unusable_tokens(tokens, eot, sentence):
