@@ -148,7 +148,7 @@ def test_readme_says_how_long_it_takes():
             minutes.append(sum(exercise.minutes for exercise in exercises_of(solution, name)))
         assert f"| {' + '.join(map(str, minutes))} min |" in row, f"README's row of {name}: the notebooks say {minutes}"
         reading, exercises, count = reading + minutes[0], exercises + sum(minutes[1:]), count + 1
-    said = re.search(r"about (\d+) hours: (\d+) lessons, (\d+) hours .*? and (\d+) hours of ex", readme)
+    said = re.search(r"about (\d+) hours for (\d+) lessons: (\d+) of reading .*?, (\d+) of ex", readme)
     hours = [(reading + exercises) / 60, reading / 60, exercises / 60]
     assert int(said[2]) == count
     assert all(abs(int(a) - b) <= 2 for a, b in zip((said[1], said[3], said[4]), hours)), hours
