@@ -15,7 +15,7 @@ from llmc.files.atomic_write import atomic_folder
 PLAIN = {"schema_version": 3, "grade": False, "locked": False, "solution": False, "task": False}  # nbgrader's metadata
 GRADED = PLAIN | {"grade": True, "locked": True}
 LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./|\d\d_)[^)]+\)")  # to what is not where the students are
-CHECKS = "from llmc.course.graded import graded_check, graded_kernel_check"
+CHECKS = "from llmc.course.authoring.graded import graded_check, graded_kernel_check"
 SETTINGS = """# nbgrader's settings for this course, as `llmc exercises export` wrote them; change what you like.
 from llmc.course.exercises.nbgrader import preprocessors
 c.CourseDirectory.course_id = "llmc"

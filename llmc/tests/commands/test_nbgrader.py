@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from llmc.cli import main
+from llmc.course.authoring.graded import graded_check
 from llmc.course.exercises import builder, nbgrader, notebooks
-from llmc.course.graded import graded_check
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = pytest.mark.skipif(not (ROOT / "solutions").is_dir(), reason="needs a checkout")
