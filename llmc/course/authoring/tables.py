@@ -51,6 +51,7 @@ def main(words=None):
     if cuda.device() != "gpu":
         raise UserError("only a GPU can be measured, and this machine has none that CuPy can use.")
     folder, names = chosen.folder.resolve(), chosen.tables or [*TABLES]
+    folder.mkdir(parents=True, exist_ok=True)
     if len(names) == 1:
         return store(folder, *names)
     for name in names:
