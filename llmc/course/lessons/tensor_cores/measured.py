@@ -187,7 +187,7 @@ def counters_text(found) -> str:
 
 def counters() -> list[dict]:
     """The rows of all kernels, counted by NVIDIA's profiler on a Hopper GPU, which launches each version once."""
-    metrics, kernels = ",".join((*NAMES.values(), *WAITS.values())), "regex:matmul_v|attention|nvjet|gemm"
+    metrics, kernels = ",".join((*NAMES.values(), *WAITS.values())), "regex:matmul_v|attention|nvjet|gemm|cudnn"
     command = [*"ncu --clock-control none --page raw --csv -k".split(), kernels, "--metrics", metrics]
     launches = [sys.executable, "-c", f"from {__name__} import launch_all; launch_all()"]
     return counted(subprocess.run([*command, *launches], stdout=subprocess.PIPE, text=True, check=True).stdout)
