@@ -54,3 +54,11 @@ def test_steps_launched_the_kernels_that_run_today():
         assert not mine or mine & run, function
     kernels = {name for file in FOLDER.glob("**/*.cu") for name in re.findall(r"\b(\w+_v\d+)\(", file.read_text())}
     assert set(table("h200_mixed_training")["launches"]) - {"cuBLAS"} <= kernels
+
+
+def test_tensor_cores_have_the_libraries_beside_them():
+    rows, ours = table("h200_tensor_cores"), r"(matmul|attention)_\w*v\d+"
+    whats = {row["what"] for row in rows}
+    assert {row["what"] for row in rows if row["version"] == "library"} == whats and len(whats) == 3
+    theirs = [r["kernel"] for r in table("h200_tensor_cores_counters") if not re.fullmatch(ours, r["kernel"])]
+    assert len(theirs) == 3 and sum("cudnn" in name for name in theirs) == 2  # cuBLAS's, and both passes of cuDNN's
