@@ -58,7 +58,7 @@ def test_steps_launched_the_kernels_that_run_today():
 
 def test_tensor_cores_have_the_libraries_beside_them():
     rows, ours = table("h200_tensor_cores"), r"(matmul|attention)_\w*v\d+"
-    whats = {row["what"] for row in rows}
-    assert {row["what"] for row in rows if row["version"] == "library"} == whats and len(whats) == 3
+    measured = {row["what"] for row in rows}
+    assert {row["what"] for row in rows if row["version"] == "library"} == measured and len(measured) == 3
     theirs = [r["kernel"] for r in table("h200_tensor_cores_counters") if not re.fullmatch(ours, r["kernel"])]
     assert len(theirs) == 3 and sum("cudnn" in name for name in theirs) == 2  # cuBLAS's, and both passes of cuDNN's
