@@ -10,8 +10,7 @@ from llmc.commands.train import number_or_auto
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
-from llmc.training.batch_size import batch_for_step
-from llmc.training.fits import check_step
+from llmc.training.memory import check_step, largest_batch
 from llmc.training.settings import AUTO
 
 DEFAULTS = {"preset": "tiny", "backend": "cpu", "batch_size": 16, "sequence_length": 64, "steps": 10}
@@ -79,7 +78,7 @@ def run(args) -> int:
         return _race(args)
     if args.batch_size == AUTO:
         sizes = preset(args.preset), args.sequence_length, "cuda" if args.profile else args.backend
-        args.batch_size = batch_for_step(*sizes, precision=args.precision, recompute=args.recompute)
+        args.batch_size = largest_batch(*sizes, precision=args.precision, recompute=args.recompute)
     if args.profile:
         return _profile(args)
     kept = dict(precision=args.precision, recompute=args.recompute)

@@ -14,8 +14,8 @@ from llmc.peaks import find_peak
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
-from llmc.training.fits import check_disk
 from llmc.training.interrupt import AgreedStop, StopRequest
+from llmc.training.memory import check_disk
 from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
 from llmc.training.result import TrainResult
 from llmc.training.run_folder.parts import follow

@@ -18,12 +18,19 @@ def check_before_data(settings) -> GPT2Config:
 
     Returns the sizes of the model as far as they are known: the vocabulary of a preset will be the tokenizer's.
     """
-    config = read_config(find_model(settings.model)) if settings.model else preset(settings.preset)
+    config = config_of(settings)
     config.check_sequence_length(settings.sequence_length)
     backend = get_backend(settings.backend, find_precision(settings.precision))
     choose_attention(backend, settings.attention)
     choose_matmul(backend, settings.matmul)
     return config
+
+
+def config_of(settings, encoding=None) -> GPT2Config:
+    """The sizes of the model that a run with these settings, and this tokenizer if it is known, begins with."""
+    if settings.model:
+        return read_config(find_model(settings.model))
+    return preset(settings.preset, **({"V": encoding.n_vocab} if encoding else {}))
 
 
 def part_of(settings, ranks) -> tuple[int, int]:

@@ -25,15 +25,14 @@ from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_b
 from llmc.files.digest import json_digest
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
-from llmc.training.fits import check_memory, config_of
 from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
+from llmc.training.memory import allocate_or_halve, check_memory, choose_batch, try_step
 from llmc.training.outliers import OutlierDetector
 from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
 from llmc.training.settings import AUTO
-from llmc.training.start import in_turn, make_model, part_of
+from llmc.training.start import config_of, in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
 ORDERS = {True: ShuffledLoader, LLM_C: PermutedLoader, False: DataLoader}  # how the training batches follow one another
