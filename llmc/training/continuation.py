@@ -9,11 +9,11 @@ from llmc.checkpoints.integrity import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
-from llmc.training.run_folder.find_models import find_run
-from llmc.training.run_folder.log import LOG, read_log
-from llmc.training.run_folder.settings_file import SETTINGS, edited, has_digest, read_settings
-from llmc.training.run_folder.writing import RunFolder
+from llmc.training.find_models import find_run
+from llmc.training.log import LOG, read_log
+from llmc.training.run_folder import RunFolder
 from llmc.training.settings import FIXED, PLACE, TrainSettings
+from llmc.training.settings_file import SETTINGS, edited, has_digest, read_settings
 from llmc.training.start import carrier, check_tokenizer, part_of
 from llmc.training.trainer import Trainer
 

@@ -15,11 +15,9 @@ from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.interrupt import AgreedStop, StopRequest
-from llmc.training.memory import check_disk
 from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
 from llmc.training.result import TrainResult
-from llmc.training.run_folder.parts import follow
-from llmc.training.run_folder.writing import RunFolder
+from llmc.training.run_folder import RunFolder, check_disk, save_our_part
 from llmc.training.settings import TrainSettings
 from llmc.training.start import carrier, check_before_data
 from llmc.training.stopwatch import Stopwatch
@@ -36,7 +34,7 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
     progress goes to the console, unless `quiet`. On a GPU the next step is running by then. What it returns may pause
-    or stop the run, see report.py · save: write the run folder (see run_folder/); False leaves no file.
+    or stop the run, see report.py · save: write the run folder (see run_folder.py); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
@@ -189,7 +187,7 @@ class _Run:
         if self.folder:
             self.notice = self.folder.save_checkpoint(self.trainer, self.history) or self.notice
         elif self.trainer.together.is_sharded:
-            follow(self.trainer)
+            save_our_part(self.trainer)
 
     def _validate(self, stop):
         """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""

@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory and onto the disk, and the largest batch that does: found before its first step.
+"""Whether a run fits into the memory, and the largest batch that does: found out before its first step.
 
 The batch of `--batch-size auto` is a power of two: the number of tokens of an update, if it is given, mostly is one as
 well, so that batches divide it, and kernels are at their best. `settings.json` keeps the number, so a resumed run has
@@ -6,7 +6,6 @@ the same batches.
 """
 
 import os
-import shutil
 import sys
 from bisect import bisect
 from dataclasses import replace
@@ -161,7 +160,7 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
     raise UserError(
         f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
-        f" {_size(jobs * one)} of {where}, and {_size(there)} are free; {advice}, or set {WITHOUT}=1 to try it all"
+        f" {size(jobs * one)} of {where}, and {size(there)} are free; {advice}, or set {WITHOUT}=1 to try it all"
         " the same."
     )
 
@@ -172,35 +171,9 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
     needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
     if needed > there:
         raise UserError(
-            f"a step with B={B:,} and T={T:,} takes about {_size(needed)} of {where}, and {_size(there)} are free;"
+            f"a step with B={B:,} and T={T:,} takes about {size(needed)} of {where}, and {size(there)} are free;"
             " choose a smaller batch or sequence length."
         )
-
-
-def check_disk(settings, config, folder, saved=(), step=0):
-    """Raise UserError when the checkpoints of a run would not fit onto the disk of its folder.
-
-    saved: the steps of the checkpoints that are there · step: where the run begins.
-    """
-    s, there = settings, shutil.disk_usage(folder).free
-    each = checkpoint_bytes(config, s.precision, s.master_weights)
-    left = -(-(s.steps - step) // s.checkpoint_every) if s.checkpoint_every else 1  # checkpoints still to be written
-    most = min(left, s.keep + 1 - len(saved)) if s.keep else left  # one more than are kept, while it is written
-    if each * most <= there or os.environ.get(WITHOUT):
-        return
-    keep = there // each - 1
-    fewer = f"--keep {keep} fits" if keep > 0 else "free some space, or choose another disk with --out"
-    raise UserError(
-        f"{most:,} checkpoints of {_size(each)} each do not fit onto the disk of {folder}, which has"
-        f" {_size(there)} free; {fewer}, or set {WITHOUT}=1 to try it all the same."
-    )
-
-
-def checkpoint_bytes(config, precision="fp32", master_weights=True) -> int:
-    """The weights, the two moments and, where weights have 16 bits, the master weights; headers hardly count."""
-    p = find_precision(precision)
-    exact = 3 if p.is_mixed and master_weights else 2
-    return (p.weights.itemsize + exact * p.exact.itemsize) * config.num_parameters_padded
 
 
 def _smaller(s, needed, there) -> str:
@@ -219,7 +192,7 @@ def _largest(high, holds) -> int:
     return bisect(range(1, high), False, key=lambda n: not holds(n))
 
 
-def _size(n) -> str:
+def size(n) -> str:
     """ "1.4 GiB"; a smaller one in MiB."""
     return f"{n / GiB:,.1f} GiB" if n >= GiB else f"{n / 2**20:,.0f} MiB"
 

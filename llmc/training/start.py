@@ -10,7 +10,7 @@ from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.precision import find_precision
-from llmc.training.run_folder.find_models import find_model
+from llmc.training.find_models import find_model
 
 
 def check_before_data(settings) -> GPT2Config:

@@ -29,9 +29,9 @@ from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
 from llmc.training.memory import allocate_or_halve, check_memory, choose_batch, try_step
 from llmc.training.outliers import OutlierDetector
-from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
 from llmc.training.settings import AUTO
+from llmc.training.settings_file import setting_values
 from llmc.training.start import config_of, in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 

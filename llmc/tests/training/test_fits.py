@@ -16,7 +16,7 @@ from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
 from llmc.model import GPT2, training_buffers
 from llmc.tests.tiny_corpus import byte_encoding, write_corpus
-from llmc.training import TrainSettings, memory, train
+from llmc.training import TrainSettings, memory, run_folder, train
 
 MiB, GiB = 2**20, 2**30
 
@@ -85,7 +85,7 @@ def test_the_estimate_counts_what_the_model_allocates(precision, master, bytes_k
     planned = training_buffers(config, "numpy", 3, 16, precision, master).values()
     assert allocated == [buffer.nbytes for buffer in planned]
     needed = partial(memory.memory_needed, config, 3, 16, "numpy", precision=precision, master_weights=master)
-    saved = memory.checkpoint_bytes(config, precision, master)
+    saved = run_folder.checkpoint_bytes(config, precision, master)
     assert needed() - needed(resumed=True) == saved == bytes_kept * config.num_parameters_padded
 
 
@@ -176,17 +176,17 @@ SMALL = GPT2Config(maxT=8, V=100, L=1, NH=1, C=8)
     ],
 )
 def test_checkpoints_that_do_not_fit(tmp_path, monkeypatch, free, changes, saved, advice):
-    bytes_free = int(free * memory.checkpoint_bytes(SMALL))
-    monkeypatch.setattr(memory.shutil, "disk_usage", lambda folder: SimpleNamespace(free=bytes_free))
+    bytes_free = int(free * run_folder.checkpoint_bytes(SMALL))
+    monkeypatch.setattr(run_folder.shutil, "disk_usage", lambda folder: SimpleNamespace(free=bytes_free))
     settings = TrainSettings(**changes)
     if advice is None:
-        return memory.check_disk(settings, SMALL, tmp_path, saved, max(saved, default=0))
+        return run_folder.check_disk(settings, SMALL, tmp_path, saved, max(saved, default=0))
     with pytest.raises(UserError, match=advice):
-        memory.check_disk(settings, SMALL, tmp_path, saved)
+        run_folder.check_disk(settings, SMALL, tmp_path, saved)
 
 
 def test_a_run_that_the_disk_has_no_room_for_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    monkeypatch.setattr(run_folder.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
     data = str(write_corpus(tmp_path / "data").train.parent)
     with pytest.raises(UserError, match="do not fit onto the disk"):
         train(TrainSettings(data=data, backend="numpy", batch_size=2, sequence_length=8, out=str(tmp_path / "run")))
@@ -199,7 +199,7 @@ def test_the_size_of_a_checkpoint(tmp_path):
     result = train(replace(settings, out=str(tmp_path / "run")), quiet=True)
     files = [*result.run_dir.glob("model_*.bin"), *result.run_dir.glob("state_*.bin")]
     there = sum(path.stat().st_size for path in files)
-    assert 0 <= there - memory.checkpoint_bytes(result.run.config) < 20_000
+    assert 0 <= there - run_folder.checkpoint_bytes(result.run.config) < 20_000
 
 
 # ----------------------------------------------------------------------------------------------- what is available

@@ -23,7 +23,7 @@ from llmc.tests.tiny_corpus import TEXT, write_corpus
 from llmc.training import TrainResult, TrainSettings, read_log, resume, train
 from llmc.training.console import BarConsole, PlainConsole
 from llmc.training.continuation import load_run
-from llmc.training.run_folder.find_models import find_tokenizer
+from llmc.training.find_models import find_tokenizer
 from llmc.training.surroundings import differences, surroundings
 
 FLIPS = int(os.environ.get("LLMC_FLIPS", 40))

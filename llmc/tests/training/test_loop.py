@@ -20,9 +20,9 @@ from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
 from llmc.training import interrupt as interrupt_module
 from llmc.training.ends import RunDiverged
+from llmc.training.find_models import find_run
 from llmc.training.interrupt import StopRequest
 from llmc.training.report import PAUSE, STOP
-from llmc.training.run_folder import find_run
 from llmc.training.trainer import Diverged
 
 RUN = {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
@@ -397,8 +397,8 @@ def test_a_folder_with_something_in_it_is_refused_before_training(settings, tmp_
 
 
 def test_names_are_numbered_and_the_newest_is_found(settings, tmp_path, monkeypatch):
-    for module in ("claim", "find_models"):
-        monkeypatch.setattr(f"llmc.training.run_folder.{module}.runs_home", lambda: tmp_path / "runs")
+    for module in ("run_folder", "find_models"):
+        monkeypatch.setattr(f"llmc.training.{module}.runs_home", lambda: tmp_path / "runs")
     folders = [train(settings(out=None, name="a"), quiet=True).run_dir for _ in range(3)]
     assert [f.name for f in folders] == ["a", "a-2", "a-3"]
     for age, folder in enumerate(folders):
