@@ -14,12 +14,11 @@ from llmc.peaks import find_peak
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
-from llmc.training.interrupt import AgreedStop, StopRequest
-from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
-from llmc.training.result import TrainResult
+from llmc.training.report import PAUSE, STOP, RunFacts, StepReport, TrainResult
 from llmc.training.run_folder import RunFolder, check_disk, save_our_part
 from llmc.training.settings import TrainSettings
 from llmc.training.start import carrier, check_before_data
+from llmc.training.stop_request import AgreedStop, StopRequest
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 

@@ -21,8 +21,8 @@ from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
 from llmc.training import interrupt as interrupt_module
 from llmc.training.ends import RunDiverged
 from llmc.training.find_models import find_run
-from llmc.training.interrupt import StopRequest
 from llmc.training.report import PAUSE, STOP
+from llmc.training.stop_request import StopRequest
 from llmc.training.trainer import Diverged
 
 RUN = {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
