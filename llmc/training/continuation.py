@@ -14,7 +14,7 @@ from llmc.training.log import LOG, read_log
 from llmc.training.run_folder import RunFolder
 from llmc.training.settings import FIXED, PLACE, TrainSettings
 from llmc.training.settings_file import SETTINGS, edited, has_digest, read_settings
-from llmc.training.start import carrier, check_tokenizer, part_of
+from llmc.training.start import check_tokenizer, find_communicator, part_of
 from llmc.training.trainer import Trainer
 
 
@@ -38,7 +38,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
             raise UserError(
                 f"{path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
-        arrays = carrier(settings, ranks)
+        communicator = find_communicator(settings, ranks)
         how = settings.backend, settings.precision, settings.master_weights, part_of(settings, ranks)
         model, state = load_checkpoint(path, step, *how)
         saved = state.about.get("settings", {})
@@ -48,7 +48,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
         if saved and not has_digest(path):  # such a checkpoint comes with a digest
             raise edited(path)
         check_file(path / TOKENIZER)
-        trainer = Trainer(settings, say, model, state, ranks, arrays)
+        trainer = Trainer(settings, say, model, state, ranks, communicator)
         check_tokenizer(model.config, trainer.encoding, model_path(path, step), settings.data)
         history = until(read_log(path / LOG), step)
         ranks.barrier()  # all of them have read what is there

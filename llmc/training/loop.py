@@ -17,7 +17,7 @@ from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
 from llmc.training.report import PAUSE, STOP, RunFacts, StepReport, TrainResult
 from llmc.training.run_folder import RunFolder, check_disk, save_our_part
 from llmc.training.settings import TrainSettings
-from llmc.training.start import carrier, check_before_data
+from llmc.training.start import check_before_data, find_communicator
 from llmc.training.stop_request import AgreedStop, StopRequest
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
@@ -40,11 +40,12 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
     ranks: see llmc/distributed; all of them make this call, and rank 0 alone reports and writes the run folder.
     """
     settings = settings or TrainSettings()
-    arrays = carrier(settings, ranks)
+    communicator = find_communicator(settings, ranks)
     check_before_data(settings)
     say, on_step = audience(on_step, quiet or ranks.rank)
     with RunFolder.create(settings.out, settings.title) if save and not ranks.rank else nullcontext() as folder:
-        return _Run(Trainer(settings, say, ranks=ranks, arrays=arrays), folder, on_step, say=say, saves=save).drive()
+        trainer = Trainer(settings, say, ranks=ranks, communicator=communicator)
+        return _Run(trainer, folder, on_step, say=say, saves=save).drive()
 
 
 def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> TrainResult:

@@ -38,7 +38,7 @@ def part_of(settings, ranks) -> tuple[int, int]:
     return (ranks.rank, ranks.world) if settings.zero else (0, 1)
 
 
-def carrier(settings, ranks):
+def find_communicator(settings, ranks):
     """What carries the model's arrays between the ranks: NCCL where they are on GPUs, of which each rank gets its own.
 
     None where the ranks can do it themselves. Call it before anything is put on a GPU. Raises UserError like `use_gpu`.

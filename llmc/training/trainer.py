@@ -53,13 +53,13 @@ class Trainer:
     With several ranks, all of them make the same calls, and losses are those of all of them together.
 
     say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
-    from it bit for bit; without them the settings say which model to make · ranks: of the run, a Ranks · arrays: what
-    carries the model's arrays between them, as in DataParallel. `changed`: what of the surroundings is not as it was at
-    that checkpoint (["threads 1 instead of 2"]), so that the last bits will differ. Raises UserError for data or a
-    model that cannot be used, or that do not belong together.
+    from it bit for bit; without them the settings say which model to make · ranks, communicator: of the run, as in
+    DataParallel. `changed`: what of the surroundings is not as it was at that checkpoint (["threads 1 instead of 2"]),
+    so that the last bits will differ. Raises UserError for data or a model that cannot be used, or that do not belong
+    together.
     """
 
-    def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, arrays=None):
+    def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, communicator=None):
         settings, self.ranks = settings.shared_by(ranks.world), ranks
         with in_turn(ranks):  # the first one prepares the corpus
             corpus = find_corpus(settings.data, say=say)
@@ -86,7 +86,7 @@ class Trainer:
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
         self.hellaswag = HellaSwag(s, self.encoding, self.config, ranks, say) if s.hellaswag_every else None
-        self.together = DataParallel(self.model, ranks, arrays)
+        self.together = DataParallel(self.model, ranks, communicator)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
         self.overflowed = False
@@ -96,7 +96,7 @@ class Trainer:
             self._resume(state)
         ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step, **self._inputs()})
         self.together.start()
-        if arrays is not None:
+        if communicator is not None:
             with in_turn(
                 ranks, ranks.local
             ):  # the first one measures which products are fastest, for all on its machine
