@@ -1,7 +1,7 @@
 """llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v, in float32 and the model's flat order.
 
 Where weights have 16 bits, their master copy in float32 follows v, if there is one. Processes that share the state
-(ZeRO-1) write a file each, with their part of every tensor (llmc/parts.py); any number of processes can read these.
+(ZeRO-1) write a file each, with their part of every tensor (llmc/optimizer_parts.py), for any number to read.
 
 The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order, or
 in the order of llm.c's shuffle, of which it finds the permutations after the arrays. Values that only llmc needs are
@@ -24,7 +24,7 @@ from llmc.files.digest import HashingFile
 from llmc.files.floats import FLOAT32, read_floats, write_floats
 from llmc.files.header import SIZE, make_header, read_header
 from llmc.files.reading import file_size, opened
-from llmc.parts import layers_of
+from llmc.optimizer_parts import layers_of
 
 MAGIC = 20240527
 VERSION = 1

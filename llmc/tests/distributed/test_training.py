@@ -275,12 +275,8 @@ def test_layer_by_layer_while_the_backward_pass_goes_on(data, zero):
         communicator = Beside(ranks) if beside else None
         trainer = Trainer(TrainSettings(**settings), ranks=ranks, communicator=communicator)
         rows = [trainer.train_step() for _ in range(3)]
-        assert not beside or communicator.calls == 3 * [
-            "beside",
-            "beside",
-            "beside",
-            "join",
-        ]  # two layers, and the rest
+        layers = 3 * ["beside", "beside", "beside", "join"]  # two layers, and the rest
+        assert not beside or communicator.calls == layers
         return rows, trainer.model.params_flat.copy()
 
     (rows, params), (_, other) = together(2, lambda ranks: work(ranks, True))
