@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from llmc.backends import reference
-from llmc.checkpoints.names import state_path
+from llmc.checkpoints.saved_files import state_path
 from llmc.data.permuted import LLM_C, SEED, read_permutation
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
@@ -47,8 +47,8 @@ class TrainState:
     the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; with a
     shuffle also seed) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, to detect
     outliers among the next ones · loss_scale: (log2 of it, good steps since it changed), see training/loss_scale.py ·
-    about: what DONE says of the run (record.py), in JSON's types; it is not in the state's own file · permutation: with
-    llm.c's shuffle, as `PermutedLoader.permutation` gives it.
+    about: what DONE says of the run (saved_files.py), in JSON's types; it is not in the state's own file ·
+    permutation: with llm.c's shuffle, as `PermutedLoader.permutation` gives it.
     """
 
     step: int

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_path
-from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.saved_files import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError

@@ -5,8 +5,8 @@ from pathlib import Path
 import llmc
 from llmc.checkpoints.folder import FINAL_MODEL, newest_model, saved_at
 from llmc.checkpoints.huggingface import read_huggingface
-from llmc.checkpoints.integrity import check_file
 from llmc.checkpoints.model_file import write_model
+from llmc.checkpoints.saved_files import check_file
 from llmc.config import GPT2Config
 from llmc.data.corpus import TOKENIZER, data_home
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding

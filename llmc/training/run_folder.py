@@ -14,7 +14,7 @@ from pathlib import Path
 
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import FINAL_MODEL, latest_checkpoint, model_path, save_checkpoint, save_part
-from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.saved_files import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.data.tokenizer import write_tokenizer
 from llmc.errors import UserError, cannot

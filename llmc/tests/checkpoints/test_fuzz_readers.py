@@ -31,7 +31,7 @@ from llmc.checkpoints import (
     write_model,
     write_optimizer_state,
 )
-from llmc.checkpoints.record import read_record, write_record
+from llmc.checkpoints.saved_files import read_record, write_record
 from llmc.config import GPT2Config
 from llmc.data.loader import DataLoader
 from llmc.data.shuffled import ShuffledLoader

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, model_path, state_path
-from llmc.checkpoints.integrity import damaged_file
+from llmc.checkpoints.saved_files import damaged_file
 from llmc.config import PRESETS, GPT2Config
 from llmc.distributed.ranks import Ranks
 from llmc.errors import UserError

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, load_model
-from llmc.checkpoints.record import read_record
+from llmc.checkpoints.saved_files import read_record
 from llmc.config import PRESETS, GPT2Config
 from llmc.data import read_tokens, write_tokens
 from llmc.errors import UserError
