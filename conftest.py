@@ -36,6 +36,7 @@ for name in ("SIGINT", "SIGHUP"):
 
 # The CUDA emulator does not run on Windows, only inside WSL; on Windows its tests and lessons are not collected.
 CUDA = (
+    "tests/cuda/",
     "tests/emulator/",
     "tests/kernels/",
     "test_bench_kernels",

@@ -15,7 +15,7 @@ from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
-from llmc.parts import check_parts, cut_table, own_pieces, pieces
+from llmc.optimizer_parts import check_parts, cut_table, own_pieces, pieces
 from llmc.precision import find_precision
 
 

@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from llmc.parts import layers_of
+from llmc.optimizer_parts import layers_of
 
 
 def update(model, numbers, decay, zero_grad, max_norm, norm):

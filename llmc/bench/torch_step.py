@@ -1,4 +1,4 @@
-"""A plain GPT-2 in PyTorch with our weights, for `llmc bench --vs torch` to race against.
+"""A plain GPT-2 in PyTorch with our weights, for `llmc bench --vs torch` to time beside ours.
 
 It is written as a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
 """

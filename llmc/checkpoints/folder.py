@@ -2,10 +2,10 @@
 
 Ranks that share the optimizer's state (ZeRO-1) write a state each, state_%08d_00001.bin and so on.
 
-A checkpoint counts only with its DONE, which also holds the digests of the other two (record.py). Each file gets its
-name once it is complete and on the disk, and DONE comes after the other two; when a checkpoint is removed, DONE goes
-first. So whenever a process is killed or the disk is full, a checkpoint is whole or does not count, and the previous
-one is still there; and when a file changes later, that is noticed before it is used.
+A checkpoint counts only with its DONE, which also holds the digests of the other two (saved_files.py). Each file gets
+its name once it is complete and on the disk, and DONE comes after the other two; when a checkpoint is removed, DONE
+goes first. So whenever a process is killed or the disk is full, a checkpoint is whole or does not count, and the
+previous one is still there; and when a file changes later, that is noticed before it is used.
 """
 
 import filecmp
@@ -14,19 +14,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from llmc.checkpoints.integrity import check_checkpoint, check_file
 from llmc.checkpoints.model_file import read_model, write_model
-from llmc.checkpoints.names import (
+from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
+from llmc.checkpoints.saved_files import (
     FINAL_MODEL,
+    check_checkpoint,
+    check_file,
     checkpoints,
     done_path,
     latest_checkpoint,
     leftovers,
     model_path,
+    read_record,
     state_path,
+    write_record,
 )
-from llmc.checkpoints.optimizer_state import TrainState, read_optimizer_state, write_optimizer_state
-from llmc.checkpoints.record import read_record, write_record
 from llmc.errors import UserError, cannot
 from llmc.files.digest import digest
 

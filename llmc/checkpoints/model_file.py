@@ -8,8 +8,7 @@ from llmc.errors import UserError
 from llmc.files import floats
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import HashingFile
-from llmc.files.finite import check_finite
-from llmc.files.floats import read_floats, write_floats
+from llmc.files.floats import check_finite, read_floats, write_floats
 from llmc.files.header import SIZE, check_size, make_header, read_header
 from llmc.files.reading import opened
 from llmc.model import GPT2

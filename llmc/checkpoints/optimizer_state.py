@@ -1,7 +1,7 @@
 """llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v, in float32 and the model's flat order.
 
 Where weights have 16 bits, their master copy in float32 follows v, if there is one. Processes that share the state
-(ZeRO-1) write a file each, with their part of every tensor (llmc/parts.py); any number of processes can read these.
+(ZeRO-1) write a file each, with their part of every tensor (llmc/optimizer_parts.py), for any number to read.
 
 The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order, or
 in the order of llm.c's shuffle, of which it finds the permutations after the arrays. Values that only llmc needs are
@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from llmc.backends import reference
-from llmc.checkpoints.names import state_path
+from llmc.checkpoints.saved_files import state_path
 from llmc.data.permuted import LLM_C, SEED, read_permutation
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
@@ -24,7 +24,7 @@ from llmc.files.digest import HashingFile
 from llmc.files.floats import FLOAT32, read_floats, write_floats
 from llmc.files.header import SIZE, make_header, read_header
 from llmc.files.reading import file_size, opened
-from llmc.parts import layers_of
+from llmc.optimizer_parts import layers_of
 
 MAGIC = 20240527
 VERSION = 1
@@ -47,8 +47,8 @@ class TrainState:
     the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; with a
     shuffle also seed) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, to detect
     outliers among the next ones · loss_scale: (log2 of it, good steps since it changed), see training/loss_scale.py ·
-    about: what DONE says of the run (record.py), in JSON's types; it is not in the state's own file · permutation: with
-    llm.c's shuffle, as `PermutedLoader.permutation` gives it.
+    about: what DONE says of the run (saved_files.py), in JSON's types; it is not in the state's own file ·
+    permutation: with llm.c's shuffle, as `PermutedLoader.permutation` gives it.
     """
 
     step: int

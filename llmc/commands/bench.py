@@ -1,5 +1,6 @@
-"""`llmc bench`: what a training step costs here, and on a GPU its profile, its race with PyTorch, and every kernel."""
+"""`llmc bench`: what a training step costs here, and on a GPU its profile, PyTorch beside it, and every kernel."""
 
+import argparse
 import json
 from importlib.util import find_spec
 
@@ -10,38 +11,38 @@ from llmc.commands.train import number_or_auto
 from llmc.config import preset
 from llmc.errors import UserError
 from llmc.precision import TRAINED, find_precision
-from llmc.training.batch_size import batch_for_step
-from llmc.training.fits import check_step
+from llmc.training.memory import check_step, largest_batch
 from llmc.training.settings import AUTO
 
 DEFAULTS = {"preset": "tiny", "backend": "cpu", "batch_size": 16, "sequence_length": 64, "steps": 10}
 WITHOUT = {  # what else can be measured, and the options that would do nothing then
-    "kernels": (*DEFAULTS, "recompute", "vs", "race", "profile"),
-    "race": ("backend", "batch_size", "steps", "vs", "profile"),
+    "kernels": (*DEFAULTS, "recompute", "vs", "versus", "profile"),
+    "versus": ("backend", "batch_size", "steps", "vs", "profile"),
     "profile": ("backend", "steps", "vs"),
 }
 
 
 def add_arguments(parser):
     """Declare the arguments of `llmc bench` on an argparse parser."""
-    parser.add_argument("--preset", help="model to time (default: tiny)")
-    parser.add_argument("--backend", help="backend to time (default: cpu)")
-    numbers = "compute precision (default: %(default)s)"
-    parser.add_argument("--precision", choices=TRAINED, default="fp32", help=numbers)
+    default = {name: f"(default: {value})" for name, value in DEFAULTS.items()}
+    parser.add_argument("--preset", help=f"model to time {default['preset']}")
+    parser.add_argument("--backend", help=f"backend to time {default['backend']}")
+    own = "(default: %(default)s)"
+    parser.add_argument("--precision", choices=TRAINED, default="fp32", help=f"compute precision {own}")
     again = "what the backward pass recomputes: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
     again += " backend's choice)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
-    parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} (default: own)")
-    parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} (default: fastest)")
-    batch = "B (default: 16); auto: the largest power of two that fits into the free memory"
+    parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} {own}")
+    parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} {own}")
+    batch = f"B {default['batch_size']}; auto: the largest power of two that fits into the free memory"
     parser.add_argument("--batch-size", type=number_or_auto, metavar="N", help=batch)
-    parser.add_argument("--sequence-length", type=int, help="T (default: 64)")
-    parser.add_argument("--steps", type=int, help="steps to take the median of (default: 10)")
+    parser.add_argument("--sequence-length", type=int, help=f"T {default['sequence_length']}")
+    parser.add_argument("--steps", type=int, help=f"steps to take the median of {default['steps']}")
     parser.add_argument(
         "--vs",
         choices=PEERS,
-        help="race a PyTorch GPT-2 (torch-fused: with its fused AdamW, torch-compile: compiled as well, torch-autocast:"
-        " fused, and in bfloat16 wherever PyTorch finds that safe)",
+        help="time a PyTorch GPT-2 beside it (torch-fused: with its fused AdamW, torch-compile: compiled as well,"
+        " torch-autocast: fused, and in bfloat16 wherever PyTorch finds that safe)",
     )
     parser.add_argument(
         "--kernels",
@@ -52,12 +53,13 @@ def add_arguments(parser):
         " bits, beside PyTorch's",
     )
     parser.add_argument(
-        "--race",
+        "--versus",
         type=int,
         nargs="+",
         metavar="B",
-        help="race torch.compile on the GPU instead, with each of these batch sizes",
+        help="time torch.compile beside it on the GPU instead, with each of these batch sizes",
     )
+    parser.add_argument("--race", dest="versus", type=int, nargs="+", help=argparse.SUPPRESS)  # its former name
     parser.add_argument(
         "--profile",
         action="store_true",
@@ -68,18 +70,18 @@ def add_arguments(parser):
 
 def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
-    on_cuda, precision = args.kernels or args.race or args.profile, find_precision(args.precision)
+    on_cuda, precision = args.kernels or args.versus or args.profile, find_precision(args.precision)
     _settle(args)
     backend = get_backend("cuda" if on_cuda else args.backend, precision)
     choose_attention(backend, args.attention)
     choose_matmul(backend, args.matmul)
     if args.kernels:
         return _kernels(args, precision)
-    if args.race:
-        return _race(args)
+    if args.versus:
+        return _versus(args)
     if args.batch_size == AUTO:
         sizes = preset(args.preset), args.sequence_length, "cuda" if args.profile else args.backend
-        args.batch_size = batch_for_step(*sizes, precision=args.precision, recompute=args.recompute)
+        args.batch_size = largest_batch(*sizes, precision=args.precision, recompute=args.recompute)
     if args.profile:
         return _profile(args)
     kept = dict(precision=args.precision, recompute=args.recompute)
@@ -128,15 +130,15 @@ def table(r: dict) -> str:
     return "\n".join(lines)
 
 
-def _race(args) -> int:
+def _versus(args) -> int:
     """Print a row for each runner, one batch size after the other; always 0."""
-    from llmc.bench.race import HEAD, line, race
+    from llmc.bench.versus import HEAD, line, versus
 
     rows = []
-    for B in args.race:
+    for B in args.versus:
         kept = dict(precision=args.precision, recompute=args.recompute)
         check_step(preset(args.preset), B, args.sequence_length, "cuda", **kept)
-        found = race(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
+        found = versus(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
         rows += found
         if not args.json:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)

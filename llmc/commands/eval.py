@@ -15,7 +15,7 @@ from llmc.errors import UserError
 from llmc.evaluation import BASELINE_TOKENS, baselines, first_batches
 from llmc.files.reading import user_path
 from llmc.precision import TRAINED
-from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 AT_ONCE = 1024  # B·T by default: enough to keep BLAS busy, little enough for any memory

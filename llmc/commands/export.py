@@ -9,7 +9,7 @@ from llmc.checkpoints.model_file import check_precision, read_config
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_folder
 from llmc.files.reading import user_path
-from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest
+from llmc.training.find_models import MODEL_HELP, find_tokenizer, read_newest
 
 
 def add_arguments(parser):

@@ -3,7 +3,7 @@
 from llmc.checkpoints import load_model, read_config
 from llmc.precision import TRAINED
 from llmc.sampling import check_options, sample_text
-from llmc.training.run_folder.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
+from llmc.training.find_models import MODEL_HELP, find_tokenizer, read_newest, run_settings, trained_window
 from llmc.training.settings import TrainSettings
 
 

@@ -163,7 +163,7 @@ def _plan(settings, ranks) -> str:
     from llmc.blocks import RECOMPUTE
     from llmc.distributed.ranks import Ranks
     from llmc.model import GPT2, training_buffers
-    from llmc.training.batch_size import choose_batch
+    from llmc.training.memory import choose_batch
     from llmc.training.start import check_before_data
 
     config = check_before_data(settings)

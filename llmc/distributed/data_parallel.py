@@ -10,7 +10,7 @@ from functools import cached_property
 from math import sqrt
 
 from llmc.distributed.ranks import Ranks
-from llmc.parts import own_pieces, pieces
+from llmc.optimizer_parts import own_pieces, pieces
 
 ALONE = Ranks()
 
@@ -18,18 +18,19 @@ ALONE = Ranks()
 class DataParallel:
     """The ranks, and what they do between the backward pass and the next forward pass of a model.
 
-    arrays: what carries arrays of the model's backend, by default the ranks themselves; an Nccl for those on GPUs,
-    which, if it `hides` that, carries the gradients of a layer while the backward pass goes on with the one before it.
+    communicator: what carries arrays of the model's backend, by default the ranks themselves; an Nccl for those on
+    GPUs, which, if it `hides` that, carries the gradients of a layer while the backward pass goes on with the one
+    before it.
     """
 
-    def __init__(self, model, ranks=ALONE, arrays=None):
-        self.model, self.ranks, self.arrays = model, ranks, ranks if arrays is None else arrays
+    def __init__(self, model, ranks=ALONE, communicator=None):
+        self.model, self.ranks, self.communicator = model, ranks, communicator or ranks
         self.is_sharded, self._kept = model.part != (0, 1), {}
-        self.final = self._sum_beside if getattr(arrays, "hides", False) else None  # for `GPT2.backward`
+        self.final = self._sum_beside if getattr(communicator, "hides", False) else None  # for `GPT2.backward`
 
     def start(self):
         """Give all ranks the weights of rank 0."""
-        self.arrays.broadcast(self.model.params_flat)
+        self.communicator.broadcast(self.model.params_flat)
 
     # ------------------------------------------------------------------------------------------ gradients
 
@@ -38,26 +39,26 @@ class DataParallel:
         if self.final:
             return  # they are under way
         if not self.is_sharded:
-            self.arrays.all_reduce(self.model.grads_flat)
+            self.communicator.all_reduce(self.model.grads_flat)
             return
-        with self.arrays.group():
+        with self.communicator.group():
             for own, whole in zip(self._flats("own_grads"), self._flats("grads")):
-                self.arrays.reduce_scatter(own, whole)
+                self.communicator.reduce_scatter(own, whole)
 
     def _sum_beside(self, layer):
         """The same for one layer, while the backward pass goes on; with None for the rest, and what follows waits."""
-        model, arrays = self.model, self.arrays
+        model, communicator = self.model, self.communicator
         stacked = layer is not None
         names = [p.name for p in model.table if p.stacked == stacked]
         whole, own = (each.layer(layer) if stacked else each for each in (model.grads, model.own_grads))
-        with arrays.beside():
+        with communicator.beside():
             for name in names:
                 if self.is_sharded:
-                    arrays.reduce_scatter(own[name].reshape(-1), whole[name].reshape(-1))
+                    communicator.reduce_scatter(own[name].reshape(-1), whole[name].reshape(-1))
                 else:
-                    arrays.all_reduce(whole[name].reshape(-1))
+                    communicator.all_reduce(whole[name].reshape(-1))
         if not stacked:
-            arrays.join()
+            communicator.join()
 
     def global_norm(self) -> float:
         """Euclidean norm of the summed gradients, without the loss scale.
@@ -86,7 +87,7 @@ class DataParallel:
             return None
         norm = self.model.backend.norm_there(self.model.own_grads.flat)  # (1,)
         norm *= norm
-        self.arrays.all_reduce(norm)
+        self.communicator.all_reduce(norm)
         norm **= 0.5
         norm /= self.model.loss_scale
         return norm
@@ -97,9 +98,9 @@ class DataParallel:
         """With ZeRO-1, give each rank the parts that the others have updated."""
         if not self.is_sharded:
             return
-        with self.arrays.group():
+        with self.communicator.group():
             for whole, part in zip(self._flats("params"), self._our_params):
-                self.arrays.all_gather(whole, part)
+                self.communicator.all_gather(whole, part)
 
     @cached_property
     def _our_params(self):

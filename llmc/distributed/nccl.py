@@ -113,9 +113,9 @@ def use_gpu(ranks):
     if not available():
         raise UserError("several GPUs need NCCL, which CuPy does not find here; run one rank, or install NCCL.")
     cupy.cuda.Device(ranks.local).use()
-    arrays = Nccl(ranks)
+    communicator = Nccl(ranks)
     ranks.watch(_leave)
-    return arrays
+    return communicator
 
 
 def _end_soon():

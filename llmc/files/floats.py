@@ -1,12 +1,15 @@
 """Long runs of numbers between a file and a backend's flat array, a chunk at a time.
 
 So a file of any size needs little more memory than the model it fills. Sizes are Python integers: no 2 GiB limit.
+bfloat16, which NumPy does not have, is the upper half of a float32: 1 sign bit, 8 exponent bits, 7 fraction bits.
+Weights that are NaN or infinite are named when a model is read, and never exported.
 """
+
+from math import isfinite
 
 import numpy as np
 
 from llmc.errors import UserError
-from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 
 CHUNK = 1 << 22  # elements at a time
 FLOAT32, BFLOAT16 = np.dtype("<f4"), np.dtype("<u2")  # bfloat16 as bit patterns
@@ -31,3 +34,51 @@ def write_floats(file, flat, backend, stored=FLOAT32):
     for start in range(0, flat.size, CHUNK):
         values = backend.to_numpy(flat[start : start + CHUNK]).astype(FLOAT32, copy=False)  # (≤ CHUNK,)
         file.write((float32_to_bfloat16(values) if stored == BFLOAT16 else values).data)
+
+
+def bfloat16_to_float32(halves):
+    """uint16 bit patterns (any shape) -> the same numbers as float32; exact.
+
+    0x3F80 -> 1.0
+    """
+    return (halves.astype(np.uint32) << 16).view(np.float32)
+
+
+def float32_to_bfloat16(values):
+    """float32 (any shape) -> uint16 bit patterns, rounded to the nearest, ties to even; NaN stays NaN.
+
+    1.0 -> 0x3F80
+    """
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    lowest_kept = (bits >> 16) & 1  # ties go to the even neighbour
+    rounded = ((bits + np.uint32(0x7FFF) + lowest_kept) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
+
+
+def check_finite(model, path):
+    """Raise UserError for a model with a weight that is no finite number: "…/model.bin has NaN in fcw of layer 3".
+
+    One pass over the weights; which tensor it is, is only looked for when there is one.
+    """
+    with np.errstate(all="ignore"):
+        if isfinite(model.backend.global_norm(model.params_flat)):
+            return
+    for name, where, values in _parts(model):
+        bad = np.count_nonzero(~np.isfinite(values))
+        if bad:
+            what = "NaN" if np.isnan(values).any() else "inf"
+            raise UserError(
+                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged or the"
+                " file is damaged; take an earlier checkpoint, or train with a lower learning rate."
+            )
+
+
+def _parts(model):
+    """(name, " of layer 3" or "", values) of every tensor, a stacked one layer by layer."""
+    for p in model.config.parameter_table():
+        tensor = model.backend.to_numpy(model.params[p.name])
+        if not p.stacked:
+            yield p.name, "", tensor
+            continue
+        for l, values in enumerate(tensor):
+            yield p.name, f" of layer {l}", values

@@ -7,8 +7,7 @@ a model makes of them. `llmc eval --hellaswag` prints it, next to what GPT-2 and
 from llmc.hellaswag.eval_file import read_eval_file, write_eval_file
 from llmc.hellaswag.examples import Example, read_examples
 from llmc.hellaswag.fetch import fetch_hellaswag, load_examples
-from llmc.hellaswag.published import CHANCE, PUBLISHED, report
-from llmc.hellaswag.scoring import Scores, rows_of, score, score_examples
+from llmc.hellaswag.scoring import CHANCE, PUBLISHED, Scores, report, rows_of, score, score_examples
 
 __all__ = [
     "CHANCE",

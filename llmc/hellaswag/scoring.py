@@ -2,6 +2,9 @@
 
 An ending's cost is the sum of -ln p(token | all before) over its tokens. That sum grows with the length, so a short
 ending is favoured; the length-normalised accuracy, which llm.c and most papers report, compares means per token.
+
+Published accuracies are of GPT-2, OpenAI's weights, length-normalised, scored by llm.c's `dev/data/hellaswag.py` (its
+`vislog.ipynb` draws them as baselines), and of GPT-3, zero-shot, as in its paper (Brown et al. 2020, table H.1).
 """
 
 from math import sqrt
@@ -14,6 +17,17 @@ from llmc.evaluation import token_losses
 
 AT_ONCE = 2048  # tokens of a batch, about
 STEP = 16  # lengths of batches are multiples of this, so that few shapes occur
+CHANCE = 0.25
+PUBLISHED = {  # model -> accuracy, length-normalised
+    "GPT-2 124M": 0.294463,
+    "GPT-2 350M": 0.375224,
+    "GPT-2 774M": 0.431986,
+    "GPT-2 1558M": 0.488946,
+    "GPT-3 125M": 0.337,
+    "GPT-3 350M": 0.436,
+    "GPT-3 760M": 0.510,
+    "GPT-3 1.3B": 0.547,
+}
 
 
 class NoNumbers(UserError):
@@ -123,3 +137,17 @@ def _wide(row, n):
     out = np.zeros(n, row.dtype)  # (n,)
     out[: row.size] = row[:n]
     return out
+
+
+def report(scores) -> str:
+    """A few lines of text about the Scores of a model, next to what others reach on the validation set."""
+    lines = [
+        f"HellaSwag     {scores.accuracy_norm:8.2%} ± {scores.standard_error:.2%} of {len(scores.labels):,} examples,"
+        " by the mean cost per token",
+        f"              {scores.accuracy:8.2%}  by the whole cost of an ending",
+        "the whole validation set, by the mean cost per token:",
+        *(f"  {name:<12}{accuracy:8.2%}" for name, accuracy in {"a guess": CHANCE, **PUBLISHED}.items()),
+    ]
+    if scores.cut:
+        lines.append(f"{scores.cut:,} examples were longer than the model can read, and were cut.")
+    return "\n".join(lines)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from llmc.backends import BACKENDS, get_backend
+from llmc.cuda import devices
 
 
 @pytest.fixture(params=[name for name in BACKENDS if name != "cuda"])
@@ -21,3 +22,10 @@ def reference_dir():
     if not folder:
         pytest.skip("LLMC_REFERENCE_DIR is not set: the files made by llm.c are not part of this repository")
     return Path(folder)
+
+
+@pytest.fixture
+def on_the_emulator(monkeypatch):
+    """Kernels run on the emulator, on a machine with a GPU too, and launches are checked as by default."""
+    monkeypatch.setattr(devices, "_forced", "emulator")
+    monkeypatch.delenv("LLMC_CHECK", raising=False)

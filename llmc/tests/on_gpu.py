@@ -24,7 +24,8 @@ from llmc.terminal import pip
 from llmc.tests.llmc_files import write_files
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [*sorted(ROOT.glob("llmc/tests/kernels/test_*.py")), ROOT / "llmc/tests/commands/test_bench_kernels.py"]
+TESTS = [path for room in ("cuda", "kernels") for path in sorted(ROOT.glob(f"llmc/tests/{room}/test_*.py"))]
+TESTS.append(ROOT / "llmc/tests/commands/test_bench_kernels.py")
 AT_ONCE = 4  # processes: each is mostly at work on the host
 NAMES = (  # of 18, nothing runs on a GPU
     "12_first_kernels",

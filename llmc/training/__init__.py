@@ -3,12 +3,11 @@
 `train(TrainSettings(...))` makes a whole run, `resume(run)` continues one, `Trainer` makes one step at a time.
 """
 
+from llmc.training.log import LogWriter, read_log
 from llmc.training.loop import resume, train
 from llmc.training.plot import plot_run
 from llmc.training.recipes import RECIPES
-from llmc.training.report import StepReport
-from llmc.training.result import TrainResult
-from llmc.training.run_folder.log import LogWriter, read_log
+from llmc.training.report import StepReport, TrainResult
 from llmc.training.schedule import learning_rate
 from llmc.training.settings import TrainSettings
 from llmc.training.trainer import Trainer

@@ -5,16 +5,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from llmc.checkpoints.folder import latest_checkpoint, load_checkpoint, model_path
-from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.saved_files import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
-from llmc.training.run_folder.find_models import find_run
-from llmc.training.run_folder.log import LOG, read_log
-from llmc.training.run_folder.settings_file import SETTINGS, edited, has_digest, read_settings
-from llmc.training.run_folder.writing import RunFolder
+from llmc.training.find_models import find_run
+from llmc.training.log import LOG, read_log
+from llmc.training.run_folder import RunFolder
 from llmc.training.settings import FIXED, PLACE, TrainSettings
-from llmc.training.start import carrier, check_tokenizer, part_of
+from llmc.training.settings_file import SETTINGS, edited, has_digest, read_settings
+from llmc.training.start import check_tokenizer, find_communicator, part_of
 from llmc.training.trainer import Trainer
 
 
@@ -38,7 +38,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
             raise UserError(
                 f"{path} has made all of its {step} steps; to train longer, give the new total with --steps N."
             )
-        arrays = carrier(settings, ranks)
+        communicator = find_communicator(settings, ranks)
         how = settings.backend, settings.precision, settings.master_weights, part_of(settings, ranks)
         model, state = load_checkpoint(path, step, *how)
         saved = state.about.get("settings", {})
@@ -48,7 +48,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
         if saved and not has_digest(path):  # such a checkpoint comes with a digest
             raise edited(path)
         check_file(path / TOKENIZER)
-        trainer = Trainer(settings, say, model, state, ranks, arrays)
+        trainer = Trainer(settings, say, model, state, ranks, communicator)
         check_tokenizer(model.config, trainer.encoding, model_path(path, step), settings.data)
         history = until(read_log(path / LOG), step)
         ranks.barrier()  # all of them have read what is there

@@ -14,14 +14,11 @@ from llmc.peaks import find_peak
 from llmc.training.console import audience, silent
 from llmc.training.continuation import load_run
 from llmc.training.ends import RunDiverged, abandoned, changed_notice, failed
-from llmc.training.fits import check_disk
-from llmc.training.interrupt import AgreedStop, StopRequest
-from llmc.training.report import PAUSE, STOP, RunFacts, StepReport
-from llmc.training.result import TrainResult
-from llmc.training.run_folder.parts import follow
-from llmc.training.run_folder.writing import RunFolder
+from llmc.training.report import PAUSE, STOP, RunFacts, StepReport, TrainResult
+from llmc.training.run_folder import RunFolder, check_disk, save_our_part
 from llmc.training.settings import TrainSettings
-from llmc.training.start import carrier, check_before_data
+from llmc.training.start import check_before_data, find_communicator
+from llmc.training.stop_request import AgreedStop, StopRequest
 from llmc.training.stopwatch import Stopwatch
 from llmc.training.trainer import Diverged, Stopped, Trainer
 
@@ -36,18 +33,19 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
     progress goes to the console, unless `quiet`. On a GPU the next step is running by then. What it returns may pause
-    or stop the run, see report.py · save: write the run folder (see run_folder/); False leaves no file.
+    or stop the run, see report.py · save: write the run folder (see run_folder.py); False leaves no file.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
     signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
     subclass RunDiverged when the loss is no longer a finite number.
     ranks: see llmc/distributed; all of them make this call, and rank 0 alone reports and writes the run folder.
     """
     settings = settings or TrainSettings()
-    arrays = carrier(settings, ranks)
+    communicator = find_communicator(settings, ranks)
     check_before_data(settings)
     say, on_step = audience(on_step, quiet or ranks.rank)
     with RunFolder.create(settings.out, settings.title) if save and not ranks.rank else nullcontext() as folder:
-        return _Run(Trainer(settings, say, ranks=ranks, arrays=arrays), folder, on_step, say=say, saves=save).drive()
+        trainer = Trainer(settings, say, ranks=ranks, communicator=communicator)
+        return _Run(trainer, folder, on_step, say=say, saves=save).drive()
 
 
 def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> TrainResult:
@@ -189,7 +187,7 @@ class _Run:
         if self.folder:
             self.notice = self.folder.save_checkpoint(self.trainer, self.history) or self.notice
         elif self.trainer.together.is_sharded:
-            follow(self.trainer)
+            save_our_part(self.trainer)
 
     def _validate(self, stop):
         """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""

@@ -1,4 +1,4 @@
-"""What a run reports while it goes: a StepReport after every step, with the RunFacts that do not change.
+"""What a run says: a StepReport after every step, with the RunFacts that do not change, and at the end a TrainResult.
 
 To follow a run, pass `train` a function of one StepReport. If it has a `close` method, that is called at the end.
 It may return PAUSE, and then gets the same report again until it returns something else; or STOP, which ends the run
@@ -6,6 +6,8 @@ as Ctrl-C does, saved.
 """
 
 from dataclasses import dataclass
+
+from llmc.training.plot import plot_run
 
 PAUSE, STOP = "pause", "stop"
 
@@ -65,3 +67,48 @@ class StepReport:
     sample: str | None = None
     notice: str | None = None
     hellaswag: float | None = None
+
+
+@dataclass
+class TrainResult:
+    """The outcome of `train`. Losses are in nats per token.
+
+    model, encoding: the trained model and its tokenizer · run: its RunFacts (settings, config, baselines, …) · history:
+    the log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of
+    the last validation · steps: made in all · seconds: of the whole loop since it was started or resumed, including
+    validation · tokens_per_second: of the steps alone · run_dir: the run folder, None when nothing was saved ·
+    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt · notice: a
+    sentence about the run that came up after the last report.
+    """
+
+    model: object
+    encoding: object
+    run: object
+    history: dict
+    bits_per_byte: float | None
+    steps: int
+    seconds: float
+    tokens_per_second: float
+    run_dir: object
+    interrupted: bool
+    sample: str = ""
+    notice: str | None = None
+
+    @property
+    def losses(self) -> list:
+        """Training loss of each step."""
+        return [row[1] for row in self.history["train"]]
+
+    @property
+    def val(self) -> list:
+        """[(step, validation loss)]."""
+        return self.history["val"]
+
+    @property
+    def baselines(self) -> dict:
+        """{"uniform", "unigram", "bigram"} on the validation data."""
+        return self.run.baselines
+
+    def plot(self):
+        """The loss curve as a matplotlib Figure."""
+        return plot_run(self.history, self.run.baselines, self.run.bytes_per_token)

@@ -10,7 +10,7 @@ from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.precision import find_precision
-from llmc.training.run_folder.find_models import find_model
+from llmc.training.find_models import find_model
 
 
 def check_before_data(settings) -> GPT2Config:
@@ -18,7 +18,7 @@ def check_before_data(settings) -> GPT2Config:
 
     Returns the sizes of the model as far as they are known: the vocabulary of a preset will be the tokenizer's.
     """
-    config = read_config(find_model(settings.model)) if settings.model else preset(settings.preset)
+    config = config_of(settings)
     config.check_sequence_length(settings.sequence_length)
     backend = get_backend(settings.backend, find_precision(settings.precision))
     choose_attention(backend, settings.attention)
@@ -26,12 +26,19 @@ def check_before_data(settings) -> GPT2Config:
     return config
 
 
+def config_of(settings, encoding=None) -> GPT2Config:
+    """The sizes of the model that a run with these settings, and this tokenizer if it is known, begins with."""
+    if settings.model:
+        return read_config(find_model(settings.model))
+    return preset(settings.preset, **({"V": encoding.n_vocab} if encoding else {}))
+
+
 def part_of(settings, ranks) -> tuple[int, int]:
     """(which, of how many parts of each tensor) a rank updates: all of them, or with ZeRO-1 its own."""
     return (ranks.rank, ranks.world) if settings.zero else (0, 1)
 
 
-def carrier(settings, ranks):
+def find_communicator(settings, ranks):
     """What carries the model's arrays between the ranks: NCCL where they are on GPUs, of which each rank gets its own.
 
     None where the ranks can do it themselves. Call it before anything is put on a GPU. Raises UserError like `use_gpu`.

@@ -25,15 +25,14 @@ from llmc.evaluation import BASELINE_TOKENS, baselines, batch_losses, bits_per_b
 from llmc.files.digest import json_digest
 from llmc.model import find_recompute
 from llmc.sampling import generate
-from llmc.training.batch_size import allocate_or_halve, choose_batch, try_step
-from llmc.training.fits import check_memory, config_of
 from llmc.training.hellaswag import HellaSwag
 from llmc.training.loss_scale import LossScale
+from llmc.training.memory import allocate_or_halve, check_memory, choose_batch, try_step
 from llmc.training.outliers import OutlierDetector
-from llmc.training.run_folder.settings_file import setting_values
 from llmc.training.schedule import learning_rate
 from llmc.training.settings import AUTO
-from llmc.training.start import in_turn, make_model, part_of
+from llmc.training.settings_file import setting_values
+from llmc.training.start import config_of, in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
 ORDERS = {True: ShuffledLoader, LLM_C: PermutedLoader, False: DataLoader}  # how the training batches follow one another
@@ -54,13 +53,13 @@ class Trainer:
     With several ranks, all of them make the same calls, and losses are those of all of them together.
 
     say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
-    from it bit for bit; without them the settings say which model to make · ranks: of the run, a Ranks · arrays: what
-    carries the model's arrays between them, as in DataParallel. `changed`: what of the surroundings is not as it was at
-    that checkpoint (["threads 1 instead of 2"]), so that the last bits will differ. Raises UserError for data or a
-    model that cannot be used, or that do not belong together.
+    from it bit for bit; without them the settings say which model to make · ranks, communicator: of the run, as in
+    DataParallel. `changed`: what of the surroundings is not as it was at that checkpoint (["threads 1 instead of 2"]),
+    so that the last bits will differ. Raises UserError for data or a model that cannot be used, or that do not belong
+    together.
     """
 
-    def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, arrays=None):
+    def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, communicator=None):
         settings, self.ranks = settings.shared_by(ranks.world), ranks
         with in_turn(ranks):  # the first one prepares the corpus
             corpus = find_corpus(settings.data, say=say)
@@ -87,7 +86,7 @@ class Trainer:
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
         self.hellaswag = HellaSwag(s, self.encoding, self.config, ranks, say) if s.hellaswag_every else None
-        self.together = DataParallel(self.model, ranks, arrays)
+        self.together = DataParallel(self.model, ranks, communicator)
         self.loss_detector, self.norm_detector = OutlierDetector(s.skip_loss_z), OutlierDetector(s.skip_norm_z)
         self.loss_scale = LossScale() if self.model.precision.overflows else None
         self.overflowed = False
@@ -97,7 +96,7 @@ class Trainer:
             self._resume(state)
         ranks.agree({**setting_values(s), "llmc": __version__, "step": self.step, **self._inputs()})
         self.together.start()
-        if arrays is not None:
+        if communicator is not None:
             with in_turn(
                 ranks, ranks.local
             ):  # the first one measures which products are fastest, for all on its machine

@@ -7,7 +7,7 @@ One pool of threads: Numba's (`threads.py`). A kernel cuts its work into one par
 BLAS that has no threads of its own (`blas.py`), so no two pools compete for the cores. A step allocates nothing but at
 its first call for a size: outputs are the caller's, scratch memory is kept (`scratch.py`). There are as many threads as
 cores, or NUMBA_NUM_THREADS; sums depend on their number, and the same number gives the same results, bit for bit.
-Kernels are compiled once and kept on the disk (`kept.py`); `prepare` sees to that, not the import.
+Kernels are compiled once and kept on the disk (`kernel_cache.py`); `prepare` sees to that, not the import.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.decode import one_token
 from llmc.backends.cpu.encoder import encoder_backward, encoder_forward
 from llmc.backends.cpu.gelu import gelu_again, gelu_backward, gelu_forward
-from llmc.backends.cpu.kept import keep
+from llmc.backends.cpu.kernel_cache import keep
 from llmc.backends.cpu.layernorm import (
     layernorm_again,
     layernorm_backward,

@@ -1,8 +1,8 @@
 """Call every function of the "cpu" backend once, on tiny arrays: so all of its kernels are compiled.
 
-Run by `kept.py` in processes of their own, one for each half of the work. Numba compiles a kernel for the types that
-it is called with; these are those of training, evaluation and sampling in float32 and in bfloat16, with the cache and
-without.
+Run by `kernel_cache.py` in processes of their own, one for each half of the work. Numba compiles a kernel for the types
+that it is called with; these are those of training, evaluation and sampling in float32 and in bfloat16, with the cache
+and without.
 """
 
 import sys
@@ -14,7 +14,7 @@ import numpy as np
 from llmc.backends import cpu
 from llmc.backends.cpu import attention_bfloat16
 from llmc.backends.cpu.compiled import KERNELS
-from llmc.backends.cpu.kept import enable
+from llmc.backends.cpu.kernel_cache import enable
 from llmc.backends.cpu.matmul_bfloat16 import in_float32
 from llmc.config import GPT2Config
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-KERNELS = []  # all compiled functions that are kept on the disk (`kept.py`)
+KERNELS = []  # all compiled functions that are kept on the disk (`kernel_cache.py`)
 
 # To use the vector unit, the compiler may regroup and fuse sums and products, and ignore the sign of zero. It may not
 # assume that there is no NaN: a diverged loss must stay visible.

@@ -13,7 +13,7 @@ import numpy as np
 
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.files.floats import bfloat16_to_float32, float32_to_bfloat16
 from llmc.files.reading import file_size, opened
 
 LONGEST_HEADER = 100_000_000  # bytes, the format's own limit

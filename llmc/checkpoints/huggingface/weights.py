@@ -14,7 +14,7 @@ from llmc.checkpoints.huggingface.tensor_layout import NAMES, config_of, options
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import read_json
-from llmc.files.finite import check_finite
+from llmc.files.floats import check_finite
 from llmc.model import GPT2
 
 PREFIX = "transformer."  # in the files of a GPT2LMHeadModel, but not of a bare GPT2Model, such as OpenAI's

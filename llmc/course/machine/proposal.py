@@ -9,7 +9,7 @@ from time import perf_counter
 
 from llmc import cuda
 from llmc.course.machine.facts import cores
-from llmc.data.corpora.find_corpora import prepared
+from llmc.data.corpora.known_corpora import prepared
 from llmc.terminal import llmc_command
 from llmc.training.settings import AUTO, TrainSettings
 from llmc.training.start import fastest_precision

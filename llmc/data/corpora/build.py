@@ -1,20 +1,31 @@
-"""Building a corpus: text in, token files and a tokenizer out, in the memory of a few batches."""
+"""Building a corpus: text in, token files and a tokenizer out, in the memory of a few batches.
 
+Part of the text is held out for validation. The files appear in their folder together or not at all, even when two
+processes make the same corpus.
+"""
+
+import hashlib
+import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from llmc.data.corpora.download import progress_bar
-from llmc.data.corpora.own_tokenizer import check_vocabulary
-from llmc.data.corpora.staging import check_folder, staged
-from llmc.data.corpora.validation import split
-from llmc.data.corpus import TOKENIZER, Corpus
+from llmc.data.corpora.options import check_vocabulary
+from llmc.data.corpus import TOKENIZER, Corpus, existing
 from llmc.data.shards import count_tokens
 from llmc.data.tokenise import tokenise
 from llmc.data.tokenizer import write_tokenizer
 from llmc.data.tokens import token_writer
-from llmc.errors import UserError
+from llmc.errors import UserError, cannot
+
+SHARE = 0.05
+LEAST_BYTES = 210_000  # so that even a small corpus has some 60,000 tokens to measure on ...
+LARGEST_SHARE = 0.2  # ... but never more than this share of it
+LONGEST_TOKEN = 8  # characters per token, averaged over a text, at the very most: few words are longer
 
 
 class Part(NamedTuple):
@@ -40,8 +51,8 @@ def build_corpus(documents: list[str], options, say=None) -> Corpus:
 def build(out_dir, parts, encoding, form="uint16", say=None) -> Corpus:
     """Write the token files of `parts` and tokenizer.bin into out_dir.
 
-    The files appear together or not at all, even when two processes do this at once. say(line), if given, receives
-    progress. Raises UserError for too little text, and for a folder that holds another corpus or cannot be written.
+    say(line), if given, receives progress. Raises UserError for too little text, and for a folder that holds another
+    corpus or cannot be written.
     """
     out_dir, start = Path(out_dir), time.perf_counter()
     check_vocabulary(encoding.n_vocab)
@@ -86,3 +97,75 @@ def check_complete(folder, written):
     if any(name != TOKENIZER for name in missing):
         ntok = sum(ntok for _, ntok in written)
         raise UserError(f"the text is too short: validation takes all of its {ntok:,} tokens; give a longer one.")
+
+
+# ------------------------------------------------------------------------------------- what is held out
+
+
+def held_out(total: int) -> float:
+    """How many bytes of a text of `total` bytes are for validation."""
+    return min(max(SHARE * total, LEAST_BYTES), LARGEST_SHARE * total)
+
+
+def split(documents: list[str], seed: int = 1337):
+    """(train, val), each a list of documents in shuffled order.
+
+    Documents are sorted by a hash of the seed and their own text. So a document that is held out here is also held out
+    under another Python version, whose corpus differs in a few places, unless it lies at the border.
+    """
+    shuffled = sorted(documents, key=lambda d: hashlib.sha256(f"{seed} {d}".encode()).digest())
+    sizes = np.cumsum([len(d.encode()) for d in shuffled])  # (documents,)
+    n = int(np.searchsorted(sizes, held_out(int(sizes[-1])))) + 1
+    return shuffled[n:], shuffled[:n]
+
+
+def after_validation(texts, val_tokens: int):
+    """Yield the texts that cannot be among the first val_tokens tokens, whatever the tokenizer: to learn one from."""
+    left = LONGEST_TOKEN * val_tokens
+    for text in texts:
+        if left <= 0:
+            yield text
+        left -= len(text)
+
+
+# ------------------------------------------------------------------------------------------ the folder
+
+
+def check_folder(out_dir, names):
+    """Raise UserError when out_dir holds a corpus under other names than `names` (files, or patterns of shards)."""
+    there = Corpus.in_folder(out_dir)
+    for path in (there.train, there.val):
+        if existing(path) and path.name not in names:
+            raise UserError(f"{out_dir} holds another corpus ({path.name}); choose another folder with --out.")
+
+
+@contextmanager
+def staged(out_dir: Path):
+    """A new folder next to out_dir; its files move there at the end, unless another process has finished first."""
+    had_all = not Corpus.in_folder(out_dir).missing
+    try:
+        out_dir.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out_dir.name}.", dir=out_dir.parent) as temporary:
+            folder = Path(temporary) / out_dir.name
+            folder.mkdir()
+            yield folder
+            _move(Corpus.in_folder(folder), out_dir, had_all)
+    except OSError as error:
+        raise cannot(f"write the corpus to {out_dir}", error) from error
+
+
+def _move(made: Corpus, out_dir: Path, had_all: bool):
+    """Rename the whole folder if out_dir does not exist; else move file by file, so that other files in it stay."""
+    try:
+        made.folder.rename(out_dir)
+        return
+    except OSError:
+        if not out_dir.is_dir():
+            raise
+    final = Corpus.in_folder(out_dir)
+    if not final.missing and not had_all:  # another process has made it meanwhile
+        return
+    if not had_all or final.tokenizer.read_bytes() != made.tokenizer.read_bytes():
+        final.train.unlink(missing_ok=True)  # without it the folder counts as unprepared, until the last rename below
+    for source in (made.val, made.tokenizer, made.train):
+        source.replace(out_dir / source.name)

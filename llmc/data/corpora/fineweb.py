@@ -11,12 +11,10 @@ import zlib
 from itertools import chain, count, islice
 from pathlib import Path
 
-from llmc.data.corpora.build import Part, check_complete, write_files
+from llmc.data.corpora.build import Part, after_validation, check_complete, check_folder, write_files
 from llmc.data.corpora.download import download, hub_files
-from llmc.data.corpora.own_tokenizer import check_vocabulary
-from llmc.data.corpora.staging import check_folder
+from llmc.data.corpora.options import check_vocabulary
 from llmc.data.corpora.text_file import documents
-from llmc.data.corpora.validation import after_validation
 from llmc.data.corpus import TOKENIZER, Corpus, existing
 from llmc.data.encoding import pieces
 from llmc.data.tokenizer import write_tokenizer

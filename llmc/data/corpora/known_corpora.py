@@ -1,12 +1,14 @@
-"""The corpora by name, and preparing one of them or a text of your own."""
+"""The corpora by name: preparing one, or a text of your own, and finding one that is prepared."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from llmc.data.corpora import fineweb, own_text, pydocs, tinyshakespeare, tinystories
-from llmc.data.corpora.options import Options
+from llmc.data.corpora import fineweb, pydocs, text_file, tinyshakespeare, tinystories
+from llmc.data.corpora.options import KINDS, SAMPLES, Options
 from llmc.data.corpus import Corpus, data_home
+from llmc.data.gpt2_tokenizer import gpt2_file
 from llmc.errors import UserError
+from llmc.terminal import llmc_command
 
 CORPORA = {  # name -> function (Options, say) -> Corpus
     "fineweb": fineweb.prepare,
@@ -15,6 +17,13 @@ CORPORA = {  # name -> function (Options, say) -> Corpus
     "tinystories": tinystories.prepare,
 }
 FINEWEB_ONLY = ("kind", "sample", "shard_size", "shards")
+# Folders of FineWeb -> the options that make them
+FINEWEB = {
+    fineweb.folder_name(Options(Path(), kind=kind, sample=sample)): ("--kind", kind, "--sample", sample)
+    for kind in KINDS
+    for sample in SAMPLES
+}
+SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training needs them: a second, a megabyte
 
 
 def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **choices) -> Corpus:
@@ -39,7 +48,7 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
         raise UserError(f"--{wrong[0].replace('_', '-')} works with fineweb only; leave it out.")
     gpt2 = name not in (None, "pydocs") and V is None
     options = Options(**{"out": Path(), "tokenizer": "gpt2" if gpt2 else "own", "vocabulary": V, **given})
-    prepare = CORPORA.get(name, own_text.prepare)
+    prepare = CORPORA.get(name, text_file.prepare)
     return prepare(replace(options, out=_place(name, out_dir, folder, options)), say)
 
 
@@ -56,3 +65,45 @@ def _place(name, out_dir, folder, options) -> Path:
     if folder in CORPORA and folder != name:
         raise UserError(f"{folder} is the name of another corpus; choose a different one with --name.")
     return data_home() / folder
+
+
+def find_corpus(name_or_dir, say=None) -> Corpus:
+    """The files of a corpus, by its name in `data_home()` or by its folder; a small known one is prepared if need be.
+
+    Token files of llm.c's scripts come without a tokenizer: it is GPT-2's. say(line), if given, receives progress.
+    Raises UserError when there is no such corpus, and when one of its files is missing.
+    """
+    name = str(name_or_dir)
+    places = [Path(name), data_home() / name]
+    places = [place for place in (places[::-1] if name in CORPORA else places) if place.is_dir()]
+    found = [Corpus.in_folder(place) for place in places]
+    for corpus in found:
+        if not corpus.missing:
+            return corpus
+        if corpus.lacks_only_gpt2s_tokenizer:
+            return replace(corpus, tokenizer=gpt2_file(corpus.folder))
+    if name in SMALL:
+        return prepare_corpus(name, say=say)
+    if name in (*CORPORA, *FINEWEB):
+        command = llmc_command("data", *(["fineweb", *FINEWEB[name]] if name in FINEWEB else [name]))
+        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{command}`.")
+    if found:
+        raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
+    if Path(name).is_file():
+        command = llmc_command("data", "--file", name)
+        raise UserError(f"{name} is a file, and training needs a corpus; make one of its text with `{command}`.")
+    known = ", ".join(sorted({*CORPORA, *prepared()}))
+    help_ = llmc_command("data", "--help")
+    raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `{help_}`.')
+
+
+def prepared() -> list[str]:
+    """Names of the complete corpora in `data_home()`."""
+    found = []
+    for folder in sorted({path.parent for path in data_home().glob("*/*.bin")}):
+        try:
+            if not Corpus.in_folder(folder).missing:
+                found.append(folder.name)
+        except UserError:  # two corpora in one folder
+            pass
+    return found

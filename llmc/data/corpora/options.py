@@ -1,15 +1,18 @@
-"""The choices that `llmc data`, and the functions behind it, offer for making a corpus."""
+"""What `llmc data` offers for making a corpus, among it a tokenizer that is learned from the text."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from llmc.data.corpora.own_tokenizer import check_vocabulary, learn_tokenizer
+from llmc.data.bpe import train_bpe
 from llmc.data.gpt2_tokenizer import gpt2_encoding
-from llmc.data.tokenizer import read_tokenizer
+from llmc.data.tokenizer import END_OF_TEXT, make_encoding, read_tokenizer
 from llmc.data.tokens import DTYPES
 from llmc.errors import UserError
 
 VOCABULARY = 1024
+SMALLEST, LARGEST = 257, 65_536  # tokens: the 256 bytes and the end of text; all the ids that fit uint16
+LEARN_FROM = 10_000_000  # characters: more change little, and take longer
 OWN = ("own", "bpe")  # one thing, two names
 KINDS, SAMPLES = ("classic", "edu"), ("10B", "100B")
 
@@ -56,3 +59,30 @@ class Options:
         if self.tokenizer not in OWN:
             return read_tokenizer(self.tokenizer)
         return learn_tokenizer(training_text, VOCABULARY if self.vocabulary is None else self.vocabulary, say)
+
+
+def check_vocabulary(V: int):
+    """Raise UserError when no tokenizer can have V tokens."""
+    if not SMALLEST <= V <= LARGEST:
+        raise UserError(
+            f"a vocabulary of {V} tokens is not possible; choose from {SMALLEST} (the 256 bytes and the end of text)"
+            f" to {LARGEST}."
+        )
+
+
+def learn_tokenizer(texts, V: int, say=None):
+    """A byte-pair encoding of V tokens, learned from the first LEARN_FROM characters of an iterable of texts.
+
+    These must be training text: if the tokenizer has seen the held-out text, the loss on it means less.
+    """
+    check_vocabulary(V)
+    start, sample, size = time.perf_counter(), [], 0
+    for text in texts:
+        sample.append(text)
+        size += len(text)
+        if size >= LEARN_FROM:
+            break
+    encoding = make_encoding([*train_bpe("".join(sample), V - SMALLEST), END_OF_TEXT.encode()], V - 1)
+    if say:
+        say(f"trained a tokenizer of {V:,} tokens in {time.perf_counter() - start:.1f} s")
+    return encoding

@@ -7,6 +7,8 @@ is changed, so the tokens decode to the file. Its last part is held out for vali
 import codecs
 import re
 
+from llmc.data.corpora.build import Part, build, held_out
+from llmc.data.encoding import pieces
 from llmc.data.tokenizer import END_OF_TEXT
 from llmc.errors import UserError
 from llmc.files.reading import file_size, opened
@@ -83,3 +85,15 @@ def text_size(path) -> int:
     if size < SMALLEST:
         raise UserError(f"{path} has only {size} bytes, too few to learn from; give a text of at least {SMALLEST:,}.")
     return size
+
+
+def prepare(options, say=None):
+    """Write train.bin, val.bin and tokenizer.bin; see `build`."""
+    path, size = options.file, text_size(options.file)
+    for _ in blocks(path):
+        pass  # read it all once: a bad byte found only at the end of a large file would cost an hour
+    cut = find_cut(path, int(held_out(size)))
+    encoding = options.encoding((text for _, text in documents(path, 0, cut)), say)
+    parts = [("train.bin", documents(path, 0, cut)), ("val.bin", documents(path, cut))]
+    parts = [Part(pieces(part), [(name, None)]) for name, part in parts]
+    return build(options.out, parts, encoding, options.format, say)

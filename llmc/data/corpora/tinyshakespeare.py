@@ -3,10 +3,9 @@
 The text is split on blank lines, and each section keeps its own blank line. The first 32,768 tokens are for validation.
 """
 
-from llmc.data.corpora.build import Part, build
+from llmc.data.corpora.build import Part, after_validation, build
 from llmc.data.corpora.download import download
 from llmc.data.corpora.text_file import blocks, text_size
-from llmc.data.corpora.validation import after_validation
 
 URL = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
 SHA256 = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"

@@ -10,9 +10,8 @@ import zlib
 from contextlib import contextmanager
 from pathlib import Path
 
-from llmc.data.corpora.build import Part, build
+from llmc.data.corpora.build import Part, build, held_out
 from llmc.data.corpora.download import download, hub_files
-from llmc.data.corpora.validation import held_out
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import read_json

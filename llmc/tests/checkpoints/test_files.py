@@ -7,7 +7,7 @@ from llmc.checkpoints import read_config, read_debug_state, read_model, write_mo
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
-from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.files.floats import bfloat16_to_float32, float32_to_bfloat16
 from llmc.files.header import SIZE, make_header
 from llmc.model import GPT2
 

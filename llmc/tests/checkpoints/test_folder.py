@@ -10,7 +10,7 @@ import pytest
 
 from llmc.checkpoints import TrainState, checkpoints, latest_checkpoint, load_checkpoint, save_checkpoint
 from llmc.checkpoints.folder import newest_model
-from llmc.checkpoints.record import read_record
+from llmc.checkpoints.saved_files import read_record
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files.header import SIZE

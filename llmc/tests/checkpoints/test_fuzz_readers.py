@@ -31,7 +31,7 @@ from llmc.checkpoints import (
     write_model,
     write_optimizer_state,
 )
-from llmc.checkpoints.record import read_record, write_record
+from llmc.checkpoints.saved_files import read_record, write_record
 from llmc.config import GPT2Config
 from llmc.data.loader import DataLoader
 from llmc.data.shuffled import ShuffledLoader
@@ -42,7 +42,7 @@ from llmc.files.header import make_header
 from llmc.model import GPT2
 from llmc.parity.compare import read_losses
 from llmc.training import LogWriter, TrainSettings, read_log
-from llmc.training.run_folder.settings_file import read_settings, write_settings
+from llmc.training.settings_file import read_settings, write_settings
 
 CASES = int(os.environ.get("LLMC_FUZZ", 60))  # for each reader
 SECONDS = 2.0  # of processor time, for one file

@@ -14,8 +14,8 @@ from llmc.config import GPT2Config
 from llmc.data.bpe import train_bpe
 from llmc.data.tokenizer import make_encoding, read_tokenizer
 from llmc.errors import UserError
-from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
 from llmc.files.digest import digest
+from llmc.files.floats import bfloat16_to_float32, float32_to_bfloat16
 from llmc.model import GPT2
 from llmc.sampling import generate
 

@@ -22,8 +22,7 @@ from llmc.checkpoints import (
     write_huggingface,
     write_model,
 )
-from llmc.checkpoints.integrity import check_file
-from llmc.checkpoints.record import read_record, write_record
+from llmc.checkpoints.saved_files import check_file, read_record, write_record
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.files.digest import HashingFile, digest

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints import TrainState, read_model, read_optimizer_state, write_model, write_optimizer_state
-from llmc.checkpoints.names import state_path
+from llmc.checkpoints.saved_files import state_path
 from llmc.config import GPT2Config
 from llmc.data import PermutedLoader, write_tokens
 from llmc.errors import UserError

@@ -108,7 +108,9 @@ def test_a_profile_is_the_calls_of_a_step_in_order():
     assert sum(sums.values()) == pytest.approx(sum(call.seconds for call in calls))
 
 
-@pytest.mark.parametrize("words", ["--race 4 --steps 3", "--kernels gelu --batch-size 4", "--profile --backend cpu"])
+@pytest.mark.parametrize(
+    "words", ["--versus 4 --steps 3", "--race 4 --steps 3", "--kernels gelu --batch-size 4", "--profile --backend cpu"]
+)
 def test_an_option_that_would_do_nothing_is_refused(words):
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)

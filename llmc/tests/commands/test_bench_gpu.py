@@ -1,4 +1,4 @@
-"""`llmc bench --race` and `--profile`: what they print, and what they say without a GPU."""
+"""`llmc bench --versus` and `--profile`: what they print, and what they say without a GPU."""
 
 import argparse
 
@@ -7,7 +7,7 @@ import pytest
 
 from llmc import cuda, kernels
 from llmc.backends import get_backend
-from llmc.bench import gpu_profile, race
+from llmc.bench import gpu_profile, versus
 from llmc.bench.kernels.floors import least
 from llmc.commands import bench
 from llmc.config import preset
@@ -24,17 +24,17 @@ def options(*words):
 
 
 @without_gpu
-@pytest.mark.parametrize("words", [["--race", "2"], ["--profile", "--batch-size", "2"]])
+@pytest.mark.parametrize("words", [["--versus", "2"], ["--profile", "--batch-size", "2"]])
 def test_without_a_gpu_both_say_so(words):
     with pytest.raises(UserError, match="needs a GPU"):
         bench.run(options(*words, "--sequence-length", "8"))
 
 
 @pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
-def test_a_race_is_won_by_the_fastest(capsys):
-    assert bench.run(options("--race", "1", "2", "--sequence-length", "8")) == 0
+def test_torch_compile_is_timed_beside_it(capsys):
+    assert bench.run(options("--versus", "1", "2", "--sequence-length", "8")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == race.HEAD and len(lines) == 1 + 2 * 4
+    assert lines[0] == versus.HEAD and len(lines) == 1 + 2 * 4
 
 
 class Turns:
@@ -52,12 +52,12 @@ class Turns:
 
 def test_runners_take_turns_and_a_row_fits_the_head():
     runners = {"llmc": Turns(), "torch.compile": Turns()}
-    rows = race._take_turns(runners)
+    rows = versus._take_turns(runners)
     assert [row["who"] for row in rows] == list(runners)
-    assert {runner.steps for runner in runners.values()} == {race.WARM_UP + race.TURNS * (race.STEPS + 2)}
+    assert {runner.steps for runner in runners.values()} == {versus.WARM_UP + versus.TURNS * (versus.STEPS + 2)}
     row = rows[0] | dict(B=4, T=1024, numbers="TF32", ms=19.07, tokens_per_s=214765.0, mfu=0.371)
     row |= dict(ratio=1.47, host_ms=1.4)
-    assert race.line(row).endswith(" 37.1%   1.47x   2.0 GB   1.4 ms") and len(race.line(row)) == len(race.HEAD)
+    assert versus.line(row).endswith(" 37.1%   1.47x   2.0 GB   1.4 ms") and len(versus.line(row)) == len(versus.HEAD)
 
 
 class Clock:

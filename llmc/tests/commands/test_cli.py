@@ -21,7 +21,7 @@ from llmc.config import GPT2Config
 from llmc.data import write_tokens
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
-from llmc.training.run_folder import runs_home
+from llmc.training.find_models import runs_home
 
 PATIENCE = 300  # seconds for what a busy machine does in time; on a quiet one nothing waits so long
 QUICK = ["--batch-size", "2", "--sequence-length", "16", "--steps", "3", "--val-every", "2", "--sample-tokens", "8"]
@@ -94,7 +94,7 @@ def test_train_then_resume(train, data, tmp_path, capsys, refused):
 
 
 def test_resume_alone_is_the_newest_run(train, tmp_path, monkeypatch, refused):
-    monkeypatch.setattr("llmc.training.run_folder.find_models.runs_home", lambda: tmp_path)
+    monkeypatch.setattr("llmc.training.find_models.runs_home", lambda: tmp_path)
     for name in ("a", "b"):
         train("--out", str(tmp_path / name))
     os.utime(tmp_path / "a" / "model.bin", (1e9, 1e9))

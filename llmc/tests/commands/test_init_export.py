@@ -13,7 +13,7 @@ from llmc.cli import main
 from llmc.config import PRESETS, GPT2Config
 from llmc.data.tokenizer import END_OF_TEXT, make_encoding, write_tokenizer
 from llmc.files.atomic_write import atomic_folder, atomic_write
-from llmc.files.bfloat16 import bfloat16_to_float32, float32_to_bfloat16
+from llmc.files.floats import bfloat16_to_float32, float32_to_bfloat16
 from llmc.model import GPT2
 
 CONFIG = GPT2Config(maxT=8, V=257, L=2, NH=2, C=8)

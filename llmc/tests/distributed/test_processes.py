@@ -16,7 +16,7 @@ import llmc
 from llmc import cli
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import checkpoints, model_path, state_path
-from llmc.checkpoints.integrity import damaged_file
+from llmc.checkpoints.saved_files import damaged_file
 from llmc.config import GPT2Config
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, model_path, state_path
-from llmc.checkpoints.integrity import damaged_file
+from llmc.checkpoints.saved_files import damaged_file
 from llmc.config import PRESETS, GPT2Config
 from llmc.distributed.ranks import Ranks
 from llmc.errors import UserError
@@ -272,10 +272,11 @@ def test_layer_by_layer_while_the_backward_pass_goes_on(data, zero):
     settings = dict(SMALL, data=data, batch_size=1, zero=zero, total_batch_size=64)
 
     def work(ranks, beside):
-        arrays = Beside(ranks) if beside else None
-        trainer = Trainer(TrainSettings(**settings), ranks=ranks, arrays=arrays)
+        communicator = Beside(ranks) if beside else None
+        trainer = Trainer(TrainSettings(**settings), ranks=ranks, communicator=communicator)
         rows = [trainer.train_step() for _ in range(3)]
-        assert not beside or arrays.calls == 3 * ["beside", "beside", "beside", "join"]  # two layers, and the rest
+        layers = 3 * ["beside", "beside", "beside", "join"]  # two layers, and the rest
+        assert not beside or communicator.calls == layers
         return rows, trainer.model.params_flat.copy()
 
     (rows, params), (_, other) = together(2, lambda ranks: work(ranks, True))

@@ -19,7 +19,7 @@ import pytest
 from numba import njit
 
 from llmc.backends import get_backend, reference
-from llmc.backends.cpu import compiled, kept, matmul
+from llmc.backends.cpu import compiled, kernel_cache, matmul
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.model import GPT2
@@ -166,7 +166,7 @@ def test_two_runs_give_the_same_bits(library):
 
 
 def test_a_first_run_gives_the_bits_of_later_ones(tmp_path):
-    """Kernels round differently in the process that compiles them (see kept.py), so no run compiles its own."""
+    """Kernels round differently in the process that compiles them (see kernel_cache.py), so no run compiles its own."""
     first, later = first_and_later(tmp_path, RUN)
     assert first == later and first.endswith("compiled here:\n")
 
@@ -213,7 +213,7 @@ raise SystemExit(Path(__file__).with_name("error").read_text() or None)
 
 
 class Kernel:
-    """As much of one of Numba's dispatchers as kept.py uses: the folder where Numba would keep it now."""
+    """As much of one of Numba's dispatchers as kernel_cache.py uses: the folder where Numba would keep it now."""
 
     def __init__(self, default):
         self.default, self.stats = default, SimpleNamespace()
@@ -236,7 +236,7 @@ def keep(tmp_path, monkeypatch):
 
     def keep(error="", precision="fp32"):
         (tmp_path / "error").write_text(error)
-        kept.keep([kernel], compiler="fake_compiler", precision=precision)
+        kernel_cache.keep([kernel], compiler="fake_compiler", precision=precision)
         assert numba.config.CACHE_DIR == ""
         return Path(kernel.stats.cache_path)
 
@@ -245,7 +245,9 @@ def keep(tmp_path, monkeypatch):
 
 def test_kernels_are_compiled_once(keep, tmp_path):
     folder = keep()
-    assert folder.parent == tmp_path / "cache" and folder.name == kept.fingerprint(Path(kept.__file__).parent)
+    assert folder.parent == tmp_path / "cache" and folder.name == kernel_cache.fingerprint(
+        Path(kernel_cache.__file__).parent
+    )
     (folder / "cpu_1" / "a.1.nbc").write_bytes(b"of float64")  # what Numba adds later stays
     assert keep() == folder and (folder / "cpu_1" / "a.1.nbc").is_file()
     assert os.listdir(folder.parent) == [folder.name]
@@ -253,16 +255,16 @@ def test_kernels_are_compiled_once(keep, tmp_path):
 
 def test_another_precision_is_compiled_when_it_is_wanted_and_what_is_there_stays(keep):
     folder = keep()
-    assert kept.is_whole(folder, "fp32") and not kept.is_whole(folder, "bf16")
+    assert kernel_cache.is_whole(folder, "fp32") and not kernel_cache.is_whole(folder, "bf16")
     written = (folder / "cpu_1" / "fp32.nbc").stat().st_mtime_ns
     assert keep(precision="bf16") == folder and (folder / "cpu_1" / "bf16.nbc").is_file()
-    assert kept.is_whole(folder, "fp32") and kept.is_whole(folder, "bf16")
+    assert kernel_cache.is_whole(folder, "fp32") and kernel_cache.is_whole(folder, "bf16")
     assert (folder / "cpu_1" / "fp32.nbc").stat().st_mtime_ns == written
     keep("stopped", precision="bf16")  # there is nothing to compile
     (folder / "cpu_1" / "fp32.nbc").unlink()
-    assert not kept.is_whole(folder, "bf16")
+    assert not kernel_cache.is_whole(folder, "bf16")
     keep(precision="bf16")
-    assert kept.is_whole(folder, "bf16") and not kept.is_whole(folder, "fp32")
+    assert kernel_cache.is_whole(folder, "bf16") and not kernel_cache.is_whole(folder, "fp32")
 
 
 def to_a_folder(file):
@@ -281,13 +283,13 @@ def to_a_folder(file):
     ],
     ids=["short", "flipped", "empty", "gone", "folder"],
 )
-@pytest.mark.parametrize("name", ["cpu_1/a.nbc", "cpu_1/a.nbi", kept.LIST])
+@pytest.mark.parametrize("name", ["cpu_1/a.nbc", "cpu_1/a.nbi", kernel_cache.LIST])
 def test_damaged_kernels_are_compiled_again(keep, name, damage):
     folder = keep()
     before = {path.name: path.read_bytes() for path in (folder / "cpu_1").iterdir()}
     damage(folder / name)
-    assert not kept.is_whole(folder)
-    assert keep() == folder and kept.is_whole(folder)
+    assert not kernel_cache.is_whole(folder)
+    assert keep() == folder and kernel_cache.is_whole(folder)
     assert {path.name: path.read_bytes() for path in (folder / "cpu_1").iterdir()} == before
 
 
@@ -295,18 +297,18 @@ def test_an_index_that_numba_has_added_to_is_whole(keep):
     folder = keep()
     index = folder / "cpu_1" / "a.nbi"
     index.write_bytes(pickle.dumps("0.60") + pickle.dumps(("stamp", {"float64": "a.1.nbc"})))
-    assert kept.is_whole(folder)
+    assert kernel_cache.is_whole(folder)
 
 
 def test_a_file_in_place_of_the_folder_is_replaced(keep):
     folder = keep()
     rmtree(folder)
     folder.write_text("mine")
-    assert keep() == folder and kept.is_whole(folder)
+    assert keep() == folder and kernel_cache.is_whole(folder)
 
 
 def test_kernels_of_other_sources_are_forgotten_and_those_of_other_machines_are_not(keep, tmp_path):
-    sources = kept.fingerprint(Path(kept.__file__).parent).rpartition("-")[0]
+    sources = kernel_cache.fingerprint(Path(kernel_cache.__file__).parent).rpartition("-")[0]
     for other in ("kernels-older-machine", f"{sources}-other", "something else"):
         (tmp_path / "cache" / other).mkdir()
     folder = keep()
@@ -316,21 +318,21 @@ def test_kernels_of_other_sources_are_forgotten_and_those_of_other_machines_are_
 def test_a_compiler_that_fails_costs_nothing_but_its_time(keep):
     folder = keep("stopped")
     assert not folder.exists() and os.listdir(folder.parent) == []
-    assert keep() == folder and kept.is_whole(folder)
+    assert keep() == folder and kernel_cache.is_whole(folder)
 
 
 @pytest.mark.parametrize("opened", ["", "cache", "."] if hasattr(os, "geteuid") else [""])
 def test_where_nothing_may_be_kept_kernels_are_in_a_temporary_folder(keep, tmp_path, monkeypatch, capsys, opened):
     """Said once; the processes that this one starts look there, too."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", "")
-    kept.temporary_folder.cache_clear()
+    kernel_cache.temporary_folder.cache_clear()
     if opened:
         (tmp_path / opened).chmod(0o777)
     else:
         (tmp_path / "cache").rmdir()  # of the Kernel below, which then finds no folder
     first, second = keep(), keep()
-    kept.temporary_folder.cache_clear()
-    assert first == second and kept.is_whole(first) and first.is_relative_to(os.environ["NUMBA_CACHE_DIR"])
+    kernel_cache.temporary_folder.cache_clear()
+    assert first == second and kernel_cache.is_whole(first) and first.is_relative_to(os.environ["NUMBA_CACHE_DIR"])
     err = capsys.readouterr().err
     assert err.startswith(f"llmc: {tmp_path / opened} belongs to another user, or" if opened else "llmc: there is no")
     assert err.count("\n") == 1 and "NUMBA_CACHE_DIR" in err
@@ -341,16 +343,16 @@ def test_a_machine_without_any_folder_compiles_in_each_process(keep, tmp_path, m
         raise FileNotFoundError("no usable temporary directory")
 
     (tmp_path / "cache").rmdir()
-    monkeypatch.setattr(kept, "TemporaryDirectory", refuse)
-    kept.temporary_folder.cache_clear()
-    kept.keep([Kernel(tmp_path / "cache")], compiler="none")
+    monkeypatch.setattr(kernel_cache, "TemporaryDirectory", refuse)
+    kernel_cache.temporary_folder.cache_clear()
+    kernel_cache.keep([Kernel(tmp_path / "cache")], compiler="none")
 
 
 def broken_cache(tmp_path, monkeypatch):
     """A Forgiving whose kernel's files are all damaged."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kernels"))
-    cache = kept.Forgiving(compiled.bounds.py_func)
-    (tmp_path / "kernels" / kept.LIST).write_text("list")
+    cache = kernel_cache.Forgiving(compiled.bounds.py_func)
+    (tmp_path / "kernels" / kernel_cache.LIST).write_text("list")
     Path(cache._cache_file._index_path).write_bytes(b"\x80garbage")
     return cache
 
@@ -359,7 +361,7 @@ def test_damage_that_shows_only_later_costs_the_time_to_compile(tmp_path, monkey
     cache = broken_cache(tmp_path, monkeypatch)
     context = SimpleNamespace(refresh=lambda: None, codegen=lambda: SimpleNamespace(magic_tuple=tuple))
     assert cache.load_overload((), context) is None
-    assert not (tmp_path / "kernels" / kept.LIST).exists()  # so that the next start fills the folder anew
+    assert not (tmp_path / "kernels" / kernel_cache.LIST).exists()  # so that the next start fills the folder anew
     cache.save_overload((), None)
 
 
@@ -384,8 +386,8 @@ def test_variables_that_numba_cannot_use_are_one_sentence(variable, value, words
 
 def test_the_fingerprint_is_that_of_the_sources(tmp_path):
     (tmp_path / "a.py").write_text("one")
-    before = kept.fingerprint(tmp_path)
+    before = kernel_cache.fingerprint(tmp_path)
     (tmp_path / "a.txt").write_text("two")
-    assert kept.fingerprint(tmp_path) == before
+    assert kernel_cache.fingerprint(tmp_path) == before
     (tmp_path / "a.py").write_text("two")
-    assert kept.fingerprint(tmp_path) != before and kept.fingerprint(tmp_path)[-12:] == before[-12:]
+    assert kernel_cache.fingerprint(tmp_path) != before and kernel_cache.fingerprint(tmp_path)[-12:] == before[-12:]

@@ -12,7 +12,7 @@ from llmc.model import GPT2
 from llmc.sampling import Random, choose, generate, probabilities, sample_text, stream_text
 from llmc.tests.tiny_corpus import V, byte_encoding
 from llmc.training import TrainSettings
-from llmc.training.run_folder.settings_file import write_settings
+from llmc.training.settings_file import write_settings
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +247,7 @@ def test_gpt2_s_tokenizer_is_assumed_for_its_vocabulary(tmp_path, capsys, monkey
     def absent():
         raise UserError("GPT-2's tokenizer is not on this machine.")
 
-    monkeypatch.setattr("llmc.training.run_folder.find_models.gpt2_encoding", absent)
+    monkeypatch.setattr("llmc.training.find_models.gpt2_encoding", absent)
     write_model(tmp_path / "m.bin", GPT2(GPT2Config(maxT=4, L=1, NH=1, C=2)))
     assert main(["sample", str(tmp_path / "m.bin")]) == 2
     assert capsys.readouterr().err == "llmc: GPT-2's tokenizer is not on this machine.\n"

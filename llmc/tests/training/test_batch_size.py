@@ -15,7 +15,7 @@ from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.tests.distributed.threads import together
 from llmc.tests.tiny_corpus import write_corpus
-from llmc.training import TrainSettings, batch_size, fits, train
+from llmc.training import TrainSettings, memory, train
 from llmc.training.sweep import sweep
 
 GiB = 2**30
@@ -24,7 +24,12 @@ GiB = 2**30
 @pytest.fixture
 def there(monkeypatch):
     """there(bytes): so much memory is free, from now on."""
-    return lambda n: monkeypatch.setattr(fits, "free_memory", lambda backend: (int(n), "memory"))
+
+    def there(n):
+        for place in ("llmc.training.memory.host_memory", "llmc.cuda.free_memory"):
+            monkeypatch.setattr(place, lambda: int(n))
+
+    return there
 
 
 @pytest.fixture
@@ -35,7 +40,7 @@ def corpus(tmp_path):
 def chosen(ranks=ALONE, **settings):
     """The batch that is chosen for d12, whose plan of memory grows by about a gigabyte per four sequences."""
     found = TrainSettings(preset="d12", batch_size="auto", sequence_length=1024, **settings)
-    return batch_size.choose_batch(found, preset("d12"), ranks=ranks).batch_size
+    return memory.choose_batch(found, preset("d12"), ranks=ranks).batch_size
 
 
 # ------------------------------------------------------------------------------------------------- the choice
@@ -46,7 +51,7 @@ def chosen(ranks=ALONE, **settings):
 def test_the_largest_power_of_two_that_fits(there, free, kept):
     there(free * GiB)
     B = chosen(backend="cpu", **kept)
-    needed = [fits.memory_needed(preset("d12"), n, 1024, "cpu", **kept) for n in (B, 2 * B)]
+    needed = [memory.memory_needed(preset("d12"), n, 1024, "cpu", **kept) for n in (B, 2 * B)]
     assert B & (B - 1) == 0 and needed[0] < free * GiB < 1.2 * needed[1]
 
 
@@ -67,11 +72,11 @@ def test_it_divides_the_total_batch(there):
 def test_something_is_left_for_cublas_and_kernels_on_a_gpu(there, monkeypatch):
     there(6 * GiB)
     usual = chosen(backend="cuda")
-    needed = fits.memory_needed(preset("d12"), usual, 1024, "cuda")
-    monkeypatch.setattr(fits, "on_gpu", lambda backend: True)
-    there(needed + needed // 16 + fits.ON_GPU)
+    needed = memory.memory_needed(preset("d12"), usual, 1024, "cuda")
+    monkeypatch.setattr(memory, "on_gpu", lambda backend: True)
+    there(needed + needed // 16 + memory.ON_GPU)
     assert chosen(backend="cuda") == usual
-    there(needed + needed // 16 + fits.ON_GPU - 1)
+    there(needed + needed // 16 + memory.ON_GPU - 1)
     assert chosen(backend="cuda") == usual // 2
 
 
@@ -108,7 +113,7 @@ def test_dry_run_and_bench_choose_it_too(there, capsys):
     there(10 * GiB)
     assert main(["train", "--dry-run", "--preset", "d12", "--sequence-length", "1024", "--batch-size", "auto"]) == 0
     assert f"activations (B={chosen(backend='cpu')}, T=1024)" in capsys.readouterr().out
-    needed = fits.memory_needed(preset("tiny"), 2, 8, "numpy")
+    needed = memory.memory_needed(preset("tiny"), 2, 8, "numpy")
     there(needed + needed // 6)
     small = ["--backend", "numpy", "--sequence-length", "8", "--steps", "1", "--json"]
     assert main(["bench", "--batch-size", "auto", *small]) == 0
@@ -130,7 +135,7 @@ def test_ranks_agree_on_what_fits_on_each_of_them(there):
 
     def work(ranks):
         ranks.neighbours = 1 + ranks.rank  # as if rank 1 shared its machine with two others
-        return batch_size.choose_batch(settings, preset("d12"), ranks=ranks).batch_size
+        return memory.choose_batch(settings, preset("d12"), ranks=ranks).batch_size
 
     alone, shared = chosen(backend="cpu"), together(3, work)
     assert set(shared) == {alone // 4} and settings.shared_by(3) == settings
@@ -161,7 +166,7 @@ class LittleMemory:
 @pytest.mark.parametrize("error", [MemoryError(), RuntimeError("CUDA_ERROR_OUT_OF_MEMORY: out of memory")])
 def test_a_batch_that_does_not_fit_after_all_is_halved_with_a_sentence(error):
     model, said = GPT2(SMALL, LittleMemory(20_000, error)), []
-    found = batch_size.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8, steps=7), said.append)
+    found = memory.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8, steps=7), said.append)
     assert found == TrainSettings(batch_size=8, sequence_length=8, steps=7)
     assert model.losses.shape == (8, 8)
     assert said == [f"B={B} does not fit after all, so the batch size is {B // 2}" for B in (32, 16)]
@@ -171,7 +176,7 @@ def test_all_ranks_halve_when_one_of_them_must():
     def work(ranks):
         model = GPT2(SMALL, LittleMemory(20_000 if ranks.rank else 1_000_000))
         settings = TrainSettings(batch_size=32, sequence_length=8)
-        return batch_size.allocate_or_halve(model, settings, ranks=ranks).batch_size, model.losses.shape
+        return memory.allocate_or_halve(model, settings, ranks=ranks).batch_size, model.losses.shape
 
     assert together(2, work) == [(8, (8, 8))] * 2
 
@@ -179,18 +184,18 @@ def test_all_ranks_halve_when_one_of_them_must():
 def test_where_one_sequence_does_not_fit_memory_has_run_out():
     model = GPT2(SMALL, LittleMemory(SMALL.num_parameters_padded))
     with pytest.raises(MemoryError):
-        batch_size.allocate_or_halve(model, TrainSettings(batch_size=2, sequence_length=8))
+        memory.allocate_or_halve(model, TrainSettings(batch_size=2, sequence_length=8))
     model = GPT2(SMALL, LittleMemory(20_000, RuntimeError("an illegal memory access")))
     with pytest.raises(RuntimeError, match="illegal"):  # less memory does not help against that
-        batch_size.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8))
+        memory.allocate_or_halve(model, TrainSettings(batch_size=32, sequence_length=8))
 
 
 def test_trying_a_step_on_a_gpu_leaves_no_trace(there, corpus, monkeypatch):
     there(100 * GiB)
-    settings, tried, attempt = TrainSettings(data=corpus, **QUICK), [], batch_size.try_step
-    monkeypatch.setattr(batch_size, "try_step", lambda *sizes: (tried.append(sizes[1:]), attempt(*sizes)))
+    settings, tried, attempt = TrainSettings(data=corpus, **QUICK), [], memory.try_step
+    monkeypatch.setattr(memory, "try_step", lambda *sizes: (tried.append(sizes[1:]), attempt(*sizes)))
     plain = train(replace(settings, batch_size=32), quiet=True, save=False)
-    monkeypatch.setattr(batch_size, "on_gpu", lambda backend: True)
+    monkeypatch.setattr(memory, "on_gpu", lambda backend: True)
     found = train(replace(settings, batch_size="auto"), quiet=True, save=False)
     assert tried == [(32, 16)] and found.history == plain.history
     np.testing.assert_array_equal(found.model.params_flat, plain.model.params_flat)

@@ -5,18 +5,18 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import llmc
-from llmc import available
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
 from llmc.model import GPT2, training_buffers
 from llmc.tests.tiny_corpus import byte_encoding, write_corpus
-from llmc.training import TrainSettings, fits, train
+from llmc.training import TrainSettings, memory, run_folder, train
 
 MiB, GiB = 2**20, 2**30
 
@@ -24,14 +24,14 @@ MiB, GiB = 2**20, 2**30
 @pytest.fixture
 def there(monkeypatch):
     """there(bytes): so much memory is free, from now on."""
-    return lambda n, where="memory": monkeypatch.setattr(fits, "free_memory", lambda backend: (n, where))
+    return lambda n: monkeypatch.setattr(memory, "host_memory", lambda: n)
 
 
 def refused(settings, model=None, tokens=1_000) -> str:
     """The sentence."""
     with pytest.raises(UserError) as error, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fits, "count_tokens", lambda path: tokens)
-        fits.check_memory(settings, byte_encoding(), "train.bin", model)
+        patch.setattr(memory, "count_tokens", lambda path: tokens)
+        memory.check_memory(settings, byte_encoding(), "train.bin", model)
     return str(error.value)
 
 
@@ -39,7 +39,7 @@ def refused(settings, model=None, tokens=1_000) -> str:
 
 MEASURE = """
 import json, resource, sys
-from llmc.training import TrainSettings, fits, train, trainer
+from llmc.training import TrainSettings, memory, train, trainer
 
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
@@ -53,7 +53,7 @@ trainer.make_model = note
 result = train(settings, quiet=True)
 lines = open("/proc/self/status").read().splitlines()  # getrusage begins with the size of the process that forked
 peak = next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-estimate = fits.memory_needed(result.run.config, settings.batch_size, settings.sequence_length, settings.backend)
+estimate = memory.memory_needed(result.run.config, settings.batch_size, settings.sequence_length, settings.backend)
 print(estimate, peak - before[0])
 """
 
@@ -84,13 +84,9 @@ def test_the_estimate_counts_what_the_model_allocates(precision, master, bytes_k
     allocated = [sum(flat.nbytes for flat in buffer.flats) for buffer in buffers if buffer is not None]
     planned = training_buffers(config, "numpy", 3, 16, precision, master).values()
     assert allocated == [buffer.nbytes for buffer in planned]
-    new, going_on = (
-        fits.memory_needed(config, 3, 16, "numpy", resumed=resumed, precision=precision, master_weights=master)
-        for resumed in (False, True)
-    )
-    assert (
-        new - going_on == fits.checkpoint_bytes(config, precision, master) == bytes_kept * config.num_parameters_padded
-    )
+    needed = partial(memory.memory_needed, config, 3, 16, "numpy", precision=precision, master_weights=master)
+    saved = run_folder.checkpoint_bytes(config, precision, master)
+    assert needed() - needed(resumed=True) == saved == bytes_kept * config.num_parameters_padded
 
 
 # ----------------------------------------------------------------------------------------------------------- memory
@@ -104,7 +100,7 @@ def test_a_batch_that_fits_is_named_and_does_fit(there):
     there(3 * GiB)
     B = int(refused(settings).split("--batch-size ")[1].split()[0])
     config = preset("d12", V=257)
-    needed = [fits.memory_needed(config, n, 1024, "cpu", 1_000) for n in (B, B + 1)]
+    needed = [memory.memory_needed(config, n, 1024, "cpu", 1_000) for n in (B, B + 1)]
     assert B >= 1 and needed[0] <= 3 * GiB < needed[1]
 
 
@@ -136,10 +132,10 @@ def test_counting_the_baselines_takes_memory_too(there):
 
 def test_it_can_be_tried_all_the_same(there, monkeypatch):
     there(1)
-    assert fits.WITHOUT in refused(TrainSettings())
-    monkeypatch.setenv(fits.WITHOUT, "1")
-    monkeypatch.setattr(fits, "count_tokens", lambda path: 1)
-    fits.check_memory(TrainSettings(), byte_encoding(), "train.bin")
+    assert memory.WITHOUT in refused(TrainSettings())
+    monkeypatch.setenv(memory.WITHOUT, "1")
+    monkeypatch.setattr(memory, "count_tokens", lambda path: 1)
+    memory.check_memory(TrainSettings(), byte_encoding(), "train.bin")
 
 
 def test_on_a_gpu_its_own_memory_counts(monkeypatch):
@@ -180,17 +176,17 @@ SMALL = GPT2Config(maxT=8, V=100, L=1, NH=1, C=8)
     ],
 )
 def test_checkpoints_that_do_not_fit(tmp_path, monkeypatch, free, changes, saved, advice):
-    bytes_free = int(free * fits.checkpoint_bytes(SMALL))
-    monkeypatch.setattr(fits.shutil, "disk_usage", lambda folder: SimpleNamespace(free=bytes_free))
+    bytes_free = int(free * run_folder.checkpoint_bytes(SMALL))
+    monkeypatch.setattr(run_folder.shutil, "disk_usage", lambda folder: SimpleNamespace(free=bytes_free))
     settings = TrainSettings(**changes)
     if advice is None:
-        return fits.check_disk(settings, SMALL, tmp_path, saved, max(saved, default=0))
+        return run_folder.check_disk(settings, SMALL, tmp_path, saved, max(saved, default=0))
     with pytest.raises(UserError, match=advice):
-        fits.check_disk(settings, SMALL, tmp_path, saved)
+        run_folder.check_disk(settings, SMALL, tmp_path, saved)
 
 
 def test_a_run_that_the_disk_has_no_room_for_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(fits.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
+    monkeypatch.setattr(run_folder.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1000))
     data = str(write_corpus(tmp_path / "data").train.parent)
     with pytest.raises(UserError, match="do not fit onto the disk"):
         train(TrainSettings(data=data, backend="numpy", batch_size=2, sequence_length=8, out=str(tmp_path / "run")))
@@ -203,7 +199,7 @@ def test_the_size_of_a_checkpoint(tmp_path):
     result = train(replace(settings, out=str(tmp_path / "run")), quiet=True)
     files = [*result.run_dir.glob("model_*.bin"), *result.run_dir.glob("state_*.bin")]
     there = sum(path.stat().st_size for path in files)
-    assert 0 <= there - fits.checkpoint_bytes(result.run.config) < 20_000
+    assert 0 <= there - run_folder.checkpoint_bytes(result.run.config) < 20_000
 
 
 # ----------------------------------------------------------------------------------------------- what is available
@@ -212,8 +208,8 @@ def test_the_size_of_a_checkpoint(tmp_path):
 @pytest.fixture
 def system(tmp_path, monkeypatch):
     """system({path: text}): Linux's files, made up."""
-    monkeypatch.setattr(available, "PROC", tmp_path / "proc")
-    monkeypatch.setattr(available, "CGROUP", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(memory, "CGROUP", tmp_path / "cgroup")
 
     def write(files):
         for name, text in files.items():
@@ -225,33 +221,33 @@ def system(tmp_path, monkeypatch):
 
 
 def test_free_memory_of_the_machine(system, tmp_path):
-    assert available.memory() == 9000 * 1024
+    assert memory.host_memory() == 9000 * 1024
     (tmp_path / "proc" / "meminfo").unlink()
-    assert available.memory() == sys.maxsize
+    assert memory.host_memory() == sys.maxsize
 
 
 def test_a_container_of_version_2(system):
     group = "cgroup/a/memory."
     system({"proc/self/cgroup": "0::/a/b\n", group + "max": "5000000", group + "current": "4000000"})
     system({group + "stat": "anon 1\ninactive_file 200000\nactive_file 100000\n"})
-    assert available.memory() == 1_300_000  # of the group around ours
+    assert memory.host_memory() == 1_300_000  # of the group around ours
     system({"cgroup/a/b/memory.max": "max"})
-    assert available.memory() == 1_300_000
+    assert memory.host_memory() == 1_300_000
     system({group + "current": "9000000"})
-    assert available.memory() == 0
+    assert memory.host_memory() == 0
 
 
 def test_a_container_of_version_1_that_sees_itself_as_the_root(system):
     group = "cgroup/memory/memory."
     system({"proc/self/cgroup": "7:cpu,memory:/docker/x\n", group + "limit_in_bytes": "3000000"})
     system({group + "usage_in_bytes": "1000000", group + "stat": "total_inactive_file 5\n"})
-    assert available.memory() == 2_000_005
+    assert memory.host_memory() == 2_000_005
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
 def test_a_limit_of_the_address_space():
-    code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); from llmc import available; "
-    code += "print(available.memory())"
+    code = "import resource; resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30)); from llmc.training import memory; "
+    code += "print(memory.host_memory())"
     environment = {**os.environ, "PYTHONPATH": str(Path(llmc.__file__).resolve().parents[1])}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert 0 < int(done.stdout) < 2**30

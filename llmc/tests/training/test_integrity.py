@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, load_model
-from llmc.checkpoints.record import read_record
+from llmc.checkpoints.saved_files import read_record
 from llmc.config import PRESETS, GPT2Config
 from llmc.data import read_tokens, write_tokens
 from llmc.errors import UserError
@@ -23,7 +23,7 @@ from llmc.tests.tiny_corpus import TEXT, write_corpus
 from llmc.training import TrainResult, TrainSettings, read_log, resume, train
 from llmc.training.console import BarConsole, PlainConsole
 from llmc.training.continuation import load_run
-from llmc.training.run_folder.find_models import find_tokenizer
+from llmc.training.find_models import find_tokenizer
 from llmc.training.surroundings import differences, surroundings
 
 FLIPS = int(os.environ.get("LLMC_FLIPS", 40))

@@ -18,7 +18,7 @@ import pytest
 import llmc
 from llmc.checkpoints import write_model
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, model_path, state_path
-from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.saved_files import check_file
 from llmc.config import GPT2Config
 from llmc.files.digest import digest
 from llmc.model import GPT2

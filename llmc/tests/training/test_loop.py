@@ -17,12 +17,11 @@ from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus
-from llmc.training import Trainer, TrainSettings, loop, read_log, resume, train
-from llmc.training import interrupt as interrupt_module
+from llmc.training import Trainer, TrainSettings, loop, read_log, resume, stop_request, train
 from llmc.training.ends import RunDiverged
-from llmc.training.interrupt import StopRequest
+from llmc.training.find_models import find_run
 from llmc.training.report import PAUSE, STOP
-from llmc.training.run_folder import find_run
+from llmc.training.stop_request import StopRequest
 from llmc.training.trainer import Diverged
 
 RUN = {"loss.png", "main.log", "model.bin", "sample.txt", "settings.json", "tokenizer.bin"}
@@ -166,7 +165,7 @@ def test_a_second_signal_ends_the_run_at_once_and_keeps_its_checkpoints(settings
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", -1)
+    monkeypatch.setattr(stop_request, "SAME_REQUEST", -1)
     with pytest.raises(KeyboardInterrupt, match="step 3 is saved: continue from it with"):
         train(settings(checkpoint_every=3), on_step=interrupt)
     assert checkpoints(tmp_path / "run") == [3] and not list((tmp_path / "run").glob("*.tmp"))
@@ -179,7 +178,7 @@ def test_a_second_signal_during_the_last_sample(settings, tmp_path, monkeypatch)
         signal.raise_signal(signal.SIGINT)
         raise AssertionError("went on after the second signal")
 
-    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", -1)
+    monkeypatch.setattr(stop_request, "SAME_REQUEST", -1)
     monkeypatch.setattr("llmc.training.trainer.generate", interrupted)
     with pytest.raises(KeyboardInterrupt, match="all 6 steps are saved"):
         train(settings(), quiet=True)
@@ -193,7 +192,7 @@ def test_a_signal_ends_a_long_sample(settings, monkeypatch, sample_every):
         while True:
             yield 0
 
-    monkeypatch.setattr(interrupt_module, "SAME_REQUEST", 1000)
+    monkeypatch.setattr(stop_request, "SAME_REQUEST", 1000)
     monkeypatch.setattr(StopRequest.patience, "__defaults__", (0.05,))
     monkeypatch.setattr("llmc.training.trainer.generate", endless)
     result = train(settings(sample_every=sample_every), quiet=True)
@@ -397,8 +396,8 @@ def test_a_folder_with_something_in_it_is_refused_before_training(settings, tmp_
 
 
 def test_names_are_numbered_and_the_newest_is_found(settings, tmp_path, monkeypatch):
-    for module in ("claim", "find_models"):
-        monkeypatch.setattr(f"llmc.training.run_folder.{module}.runs_home", lambda: tmp_path / "runs")
+    for module in ("run_folder", "find_models"):
+        monkeypatch.setattr(f"llmc.training.{module}.runs_home", lambda: tmp_path / "runs")
     folders = [train(settings(out=None, name="a"), quiet=True).run_dir for _ in range(3)]
     assert [f.name for f in folders] == ["a", "a-2", "a-3"]
     for age, folder in enumerate(folders):

@@ -9,7 +9,7 @@ from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.hellaswag import Example, write_eval_file
 from llmc.model import GPT2
-from llmc.training.run_folder import find_model
+from llmc.training.find_models import find_model
 
 NAME = "openai-community/gpt2-medium"
 

@@ -11,7 +11,7 @@ from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import RECIPES, Trainer, TrainSettings
 from llmc.training.recipes import recipe
-from llmc.training.run_folder.settings_file import read_settings
+from llmc.training.settings_file import read_settings
 
 GPT = {  # what llm.c's scripts/run_gpt*.sh give, and the tokens that their comments speak of
     "gpt2-124m": ("d12", "fineweb10B", 64, 1024, 524_288, 18_865, 6e-4, 0.0, 1e10),

@@ -18,9 +18,9 @@ from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training import Trainer, TrainResult, TrainSettings, read_log, resume, train
-from llmc.training.run_folder import find_model, find_run
-from llmc.training.run_folder.log import LogWriter
-from llmc.training.run_folder.settings_file import read_settings
+from llmc.training.find_models import find_model, find_run
+from llmc.training.log import LogWriter
+from llmc.training.settings_file import read_settings
 
 WAYS = {  # (settings, the step to stop at)
     "shuffled": (dict(steps=8), 5),
@@ -331,7 +331,7 @@ def test_a_checkpoint_without_its_last_losses_starts_a_new_window(settings, tmp_
 
 
 def test_no_run_to_resume(tmp_path, monkeypatch):
-    monkeypatch.setattr("llmc.training.run_folder.find_models.runs_home", lambda: tmp_path / "runs")
+    monkeypatch.setattr("llmc.training.find_models.runs_home", lambda: tmp_path / "runs")
     with pytest.raises(UserError, match="no trained model"):
         resume(quiet=True)
     with pytest.raises(UserError, match="there is no run"):

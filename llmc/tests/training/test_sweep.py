@@ -312,7 +312,7 @@ def test_runs_take_the_gpus_in_turn(settings, monkeypatch):
 
 
 def test_so_many_runs_at_once_do_not_fit(settings, monkeypatch):
-    monkeypatch.setattr("llmc.training.fits.free_memory", lambda backend: (2**29, "memory"))
+    monkeypatch.setattr("llmc.training.memory.host_memory", lambda: 2**29)
     with pytest.raises(UserError, match="9 runs at a time.*--jobs 2 fits"):
         sweep(settings, [1e-3 * n for n in range(1, 10)], jobs=20, quiet=True)
     assert not Path(settings.out).exists()

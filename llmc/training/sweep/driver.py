@@ -22,9 +22,9 @@ from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.files.atomic_write import atomic_write
 from llmc.files.reading import user_path
-from llmc.training.fits import check_memory
-from llmc.training.run_folder.claim import claim_folder, remove_if_empty
-from llmc.training.run_folder.lock import try_lock
+from llmc.training.log import try_lock
+from llmc.training.memory import check_memory
+from llmc.training.run_folder import claim_folder, remove_if_empty
 from llmc.training.settings import AUTO, TrainSettings
 from llmc.training.start import check_before_data
 from llmc.training.sweep.plot import plot_sweep

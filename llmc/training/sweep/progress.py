@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from llmc.training.run_folder.log import LOG
+from llmc.training.log import LOG
 
 EVERY = 0.5  # seconds between two looks at the logs
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from llmc.errors import UserError, why
 from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import read_json
-from llmc.training.run_folder.log import LOG, read_log
+from llmc.training.log import LOG, read_log
 from llmc.training.settings import PLACE
 from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
 

@@ -20,7 +20,7 @@ import llmc
 from llmc.errors import UserError
 from llmc.interrupts import interrupt_when_stdin_closes
 from llmc.training.ends import RunDiverged
-from llmc.training.interrupt import StopRequest
+from llmc.training.stop_request import StopRequest
 
 ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"), "1"

@@ -15,7 +15,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.backends import get_backend
-from llmc.bench.race import BATCHES
+from llmc.bench.versus import BATCHES
 from llmc.cuda import recorder
 from llmc.precision import find_precision
 

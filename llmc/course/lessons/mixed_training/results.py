@@ -12,7 +12,7 @@ from llmc.bench import kernels
 from llmc.bench.kernels.sixteen_bits import low_versions
 from llmc.bench.kernels.times import limits
 from llmc.bench.kernels.versions import versions
-from llmc.bench.race import race as step_times
+from llmc.bench.versus import versus as step_times
 from llmc.blocks import RECOMPUTE
 from llmc.config import preset
 from llmc.course.lessons.gpu_training.results import launches

@@ -16,7 +16,7 @@ from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer, describe
 from llmc.model import GPT2
 from llmc.training import learning_rate
-from llmc.training.run_folder.log import LINES
+from llmc.training.log import LINES
 
 FILE = Path(__file__).parent / "logs.npz"
 STEPS, T, EVERY = 400, 32, 50

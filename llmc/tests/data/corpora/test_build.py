@@ -11,8 +11,8 @@ import pytest
 
 from llmc import data
 from llmc.data.corpora import build
+from llmc.data.corpora.build import split
 from llmc.data.corpora.options import Options
-from llmc.data.corpora.validation import split
 from llmc.data.tokenizer import read_tokenizer, token_lengths
 from llmc.data.tokens import read_tokens
 from llmc.errors import UserError

@@ -10,7 +10,7 @@ import pytest
 
 from llmc import data
 from llmc.data.corpora import cleaning, pydocs
-from llmc.data.corpora.validation import split
+from llmc.data.corpora.build import split
 from llmc.errors import UserError
 from llmc.tests.data.small_corpora import documents as documents_of
 

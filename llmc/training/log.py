@@ -12,7 +12,6 @@ from pathlib import Path
 
 from llmc.errors import UserError, cannot
 from llmc.files.reading import opened
-from llmc.training.run_folder.lock import try_lock
 
 LOG = "main.log"
 NUMBER = r"([-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|nan|inf))"
@@ -26,6 +25,8 @@ PATTERNS = {  # in the order in which a step writes its lines
     "eval": re.compile(rf"s:(\d{{1,18}}) eval:{NUMBER}"),
     "train": re.compile(rf"s:(\d{{1,18}}) trl:{NUMBER} lr:{NUMBER} norm:{NUMBER}"),
 }
+FAR = 1 << 30  # Windows locks bytes and hides them from readers, so lock a byte that the file never has
+TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 class LogWriter:
@@ -121,3 +122,28 @@ def _parse(line):
         if match:
             return name, (int(match[1]), *(float(x) for x in match.groups()[1:]))
     return None, None
+
+
+def try_lock(file) -> bool:
+    """Lock the open file until it is closed; False when another process (or another `open`) holds its lock.
+
+    The system releases it when the process ends, however it ends. A file system without locks counts as free: refusing
+    to train there would help nobody.
+    """
+    try:
+        _lock(file.fileno())
+        return True
+    except OSError as error:
+        return error.errno not in TAKEN
+
+
+def _lock(descriptor):
+    if os.name == "nt":
+        import msvcrt
+
+        os.lseek(descriptor, FAR, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

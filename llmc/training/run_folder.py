@@ -1,23 +1,32 @@
-"""Writing a run folder: nothing is ever overwritten by another run, and no file is ever half-written."""
+"""`runs/NAME/`, the folder of a run: nothing is ever overwritten by another run, and no file is ever half-written.
+
+main.log        one line at a time, as the run goes
+settings.json, tokenizer.bin   with the first checkpoint
+model_%08d.bin, state_%08d_00000.bin, DONE_%08d   checkpoints, see llmc/checkpoints/folder.py
+model.bin, sample.txt, loss.png   at the end, even of an interrupted run; a resumed one keeps them until it ends
+"""
 
 import os
+import shutil
 from contextlib import suppress
-from functools import partial
+from itertools import count
 from pathlib import Path
 
 from llmc.checkpoints import write_model
-from llmc.checkpoints.folder import FINAL_MODEL, latest_checkpoint, model_path, save_checkpoint
-from llmc.checkpoints.integrity import check_file
+from llmc.checkpoints.folder import FINAL_MODEL, latest_checkpoint, model_path, save_checkpoint, save_part
+from llmc.checkpoints.saved_files import check_file
 from llmc.data.corpus import TOKENIZER
 from llmc.data.tokenizer import write_tokenizer
-from llmc.errors import UserError
+from llmc.errors import UserError, cannot
 from llmc.files.atomic_write import atomic_write
 from llmc.files.digest import digest
+from llmc.files.reading import user_path
+from llmc.precision import find_precision
 from llmc.terminal import shown
-from llmc.training.run_folder import parts
-from llmc.training.run_folder.claim import claim_folder, claim_number, remove_if_empty
-from llmc.training.run_folder.log import LOG, LogWriter
-from llmc.training.run_folder.settings_file import SETTINGS, write_settings
+from llmc.training.find_models import runs_home
+from llmc.training.log import LOG, LogWriter
+from llmc.training.memory import WITHOUT, size
+from llmc.training.settings_file import SETTINGS, write_settings
 
 SAMPLE, PLOT = "sample.txt", "loss.png"
 
@@ -81,11 +90,16 @@ class RunFolder:
         if trainer.step != self.latest:
             state = trainer.state()
             state.about["files"] = self._files
-            others = partial(parts.announce, trainer.ranks, self.path) if trainer.together.is_sharded else dict
+            others = (lambda: self._others(trainer.ranks)) if trainer.together.is_sharded else dict
             save_checkpoint(self.path, trainer.model, state, trainer.settings.keep, others)
         elif trainer.together.is_sharded:
-            parts.announce_nothing(trainer.ranks)
+            trainer.ranks.share("")  # there is nothing to add to: see save_our_part
         return None if found else f"{shown(path)} had disappeared; all of the run is now in {shown(self.path)}."
+
+    def _others(self, ranks) -> dict:
+        """Have the other ranks, which share the optimizer's state, add their parts; returns {rank: SHA-256}."""
+        ranks.share(str(self.path.resolve()))
+        return dict(enumerate(ranks.exchange("", str)[1:], start=1))
 
     def _restore(self, history):
         """Begin again, with the log so far, in this folder, or, when it is gone or another's, in the first free one."""
@@ -142,3 +156,83 @@ class RunFolder:
         """Remove the half-written files of a killed process. What the end of the run left stays until it ends again."""
         for path in self.path.glob(".*.tmp"):
             path.unlink(missing_ok=True)
+
+
+def save_our_part(trainer):
+    """On a rank other than 0: add our part of the optimizer's state to a checkpoint, if rank 0 says where."""
+    folder = trainer.ranks.share(None, str)
+    if folder:
+        trainer.ranks.exchange(save_part(folder, trainer.model, trainer.state()))
+
+
+def claim_folder(out, name) -> Path:
+    """Make the folder `out`, unless a run has written to it; without one, runs/NAME or the first free runs/NAME-2, ….
+
+    Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
+    """
+    return _claim(user_path(out)) if out is not None else claim_number(runs_home(), name)
+
+
+def _claim(path) -> Path:
+    try:
+        held = list(path.iterdir()) if path.is_dir() else []  # an empty log is all that a killed start has left
+        if any(entry.name != LOG or entry.stat().st_size for entry in held):
+            raise UserError(
+                f"{path} is not empty, and a run never overwrites anything; choose another folder with --out, or"
+                " continue the run in it with --resume."
+            )
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot(f"make the run folder {path}", error, "choose another with --out") from error
+    return path
+
+
+def claim_number(home, name) -> Path:
+    """home/NAME, or, when that is taken, home/NAME-2, home/NAME-3, …; two runs at once get two folders."""
+    if name != Path(name).name or name in ("", ".", ".."):
+        raise UserError(f"{name!r} cannot be the name of a run; use a plain name, or give a folder with --out.")
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for number in count(1):
+            path = home / (name if number == 1 else f"{name}-{number}")
+            try:
+                path.mkdir()
+                return path
+            except FileExistsError:
+                continue
+    except OSError as error:
+        raise cannot(f"make a run folder in {home}", error, "choose another with --out") from error
+
+
+def remove_if_empty(path: Path):
+    """Remove a claimed folder, unless something is in it."""
+    try:
+        path.rmdir()
+    except OSError:  # not empty, or gone: both are fine
+        pass
+
+
+def check_disk(settings, config, folder, saved=(), step=0):
+    """Raise UserError when the checkpoints of a run would not fit onto the disk of its folder.
+
+    saved: the steps of the checkpoints that are there · step: where the run begins.
+    """
+    s, there = settings, shutil.disk_usage(folder).free
+    each = checkpoint_bytes(config, s.precision, s.master_weights)
+    left = -(-(s.steps - step) // s.checkpoint_every) if s.checkpoint_every else 1  # checkpoints still to be written
+    most = min(left, s.keep + 1 - len(saved)) if s.keep else left  # one more than are kept, while it is written
+    if each * most <= there or os.environ.get(WITHOUT):
+        return
+    keep = there // each - 1
+    fewer = f"--keep {keep} fits" if keep > 0 else "free some space, or choose another disk with --out"
+    raise UserError(
+        f"{most:,} checkpoints of {size(each)} each do not fit onto the disk of {folder}, which has"
+        f" {size(there)} free; {fewer}, or set {WITHOUT}=1 to try it all the same."
+    )
+
+
+def checkpoint_bytes(config, precision="fp32", master_weights=True) -> int:
+    """The weights, the two moments and, where weights have 16 bits, the master weights; headers hardly count."""
+    p = find_precision(precision)
+    exact = 3 if p.is_mixed and master_weights else 2
+    return (p.weights.itemsize + exact * p.exact.itemsize) * config.num_parameters_padded

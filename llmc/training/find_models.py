@@ -5,8 +5,8 @@ from pathlib import Path
 import llmc
 from llmc.checkpoints.folder import FINAL_MODEL, newest_model, saved_at
 from llmc.checkpoints.huggingface import read_huggingface
-from llmc.checkpoints.integrity import check_file
 from llmc.checkpoints.model_file import write_model
+from llmc.checkpoints.saved_files import check_file
 from llmc.config import GPT2Config
 from llmc.data.corpus import TOKENIZER, data_home
 from llmc.data.gpt2_tokenizer import LLMC_NAME, gpt2_encoding
@@ -14,8 +14,8 @@ from llmc.data.tokenizer import read_tokenizer, token_table
 from llmc.errors import UserError
 from llmc.files.reading import user_path
 from llmc.terminal import llmc_command, shown
-from llmc.training.run_folder.settings_file import SETTINGS, read_settings
 from llmc.training.settings import TrainSettings
+from llmc.training.settings_file import SETTINGS, read_settings
 
 OPENAI = tuple(f"openai-community/gpt2{size}" for size in ("", "-medium", "-large", "-xl"))  # on the Hugging Face hub
 MODEL_HELP = f"a run, by its folder or its name in runs/, a model file, or OpenAI's: {OPENAI[0]}, …, {OPENAI[-1]}"

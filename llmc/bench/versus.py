@@ -79,10 +79,10 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
-def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[dict]:
+def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[dict]:
     """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
     if cuda.device() != "gpu":
-        raise UserError("a race needs a GPU; `llmc bench` without --race times a step anywhere.")
+        raise UserError("--versus needs a GPU; `llmc bench` without it times a step anywhere.")
     graphs = recorder.graphs()
     _tidy()
     try:
@@ -106,7 +106,7 @@ def race(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[d
 
 
 def _tidy():
-    """Give back what earlier races have left, so that it is not counted as this one's memory."""
+    """Give back what earlier comparisons have left, so that it is not counted as this one's memory."""
     recorder.forget()
     if "torch" in sys.modules:
         sys.modules["torch"]._dynamo.reset()
