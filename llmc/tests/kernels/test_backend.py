@@ -233,7 +233,7 @@ def test_sampling_gives_the_numpy_backends_ids(cache):
 
 
 def test_float64_is_refused_in_one_sentence():
-    with pytest.raises(UserError, match="float32, not in float64"):
+    with pytest.raises(UserError, match="does not compute in float64"):
         GPT2(SMALL, "cuda", "fp64")
 
 
