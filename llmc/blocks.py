@@ -9,7 +9,7 @@ GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm
 
 from llmc.flat_buffer import Tensor
 
-ADDED_TO = ("wpe", "ln1w", "ln1b", "ln2w", "ln2b", "lnfw", "lnfb")  # whose gradients no matmul can write
+WRITTEN = ("wte", "qkvw", "attprojw", "fcw", "fcprojw")  # whose gradients a matmul can write; the others are added to
 AGAIN = {0: "", 1: "gelu", 2: "gelu layernorm", 3: "layernorm"}  # level: whose outputs `backward` computes again
 RECOMPUTE = tuple(AGAIN)
 
@@ -70,8 +70,7 @@ def forward(be, config, params, acts, attend, once=False):
     layer l · once: nobody will ask for the bits of GELU's outputs again. Each residual is added together with the
     layernorm after it, so that a backend can fuse the two.
     """
-    fused = once and hasattr(be, "matmul_gelu_forward_once")
-    matmul_gelu = be.matmul_gelu_forward_once if fused else be.matmul_gelu_forward
+    matmul_gelu = be.matmul_gelu_forward_once if once else be.matmul_gelu_forward
     x = acts["encoded"]  # (B, T, C): the residual stream
     norm, weights = _norm_before(0, config, params, acts)
     be.layernorm_forward(*norm, x, *weights)  # (B, T, C)
@@ -95,39 +94,27 @@ def _norm_before(l, config, params, acts):
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
 
-def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=None, **how):
+def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=None, accumulate=True):
     """Add to grads what reaches the parameters from dacts["dbtc"] (B, T, C), the gradient of acts["lnf"].
 
     params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
     `gradient_tables` lists, by name · final(l), if given, is called when nothing more will be added to the gradients of
-    layer l, and at the end with None · how: accumulate=False for matmuls that write to grads, not add.
+    layer l, and at the end with None · accumulate=False: the gradients of WRITTEN are written, not added to.
     """
     final = final or (lambda layer: None)
     be.zero(dacts["dresidual"])  # (B, T, C): the gradient of the residual stream, from the last layer to the first
     last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) both
-    read = last, params["lnfw"], *stats
-    bias = grads.layer(config.L - 1)["fcprojb"]  # (C,)
-    above = _layernorm_backward(be, dacts, bias, grads["lnfw"], grads["lnfb"], read, how)
+    dstream, bias = dacts["dresidual"], grads.layer(config.L - 1)["fcprojb"]  # (B, T, C), (C,)
+    into, read = (dstream, bias, grads["lnfw"], grads["lnfb"], dacts["dbtc"]), (last, params["lnfw"], *stats)
+    above = be.layernorm_residual_backward(*into, *read, accumulate=accumulate)  # (B, T, C), (C,)
     for l in reversed(range(config.L)):
         x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
         w, a, bias = params.layer(l), acts.layer(l), grads.layer(l - 1)["fcprojb"] if l else None  # bias: (C,)
         _block_again(be, w, a, x, recompute)
-        above = _block_backward(be, config, w, grads.layer(l), a, dacts, x, above, bias, how)
+        above = _block_backward(be, config, w, grads.layer(l), a, dacts, x, above, bias, accumulate)
         final(l)
     be.encoder_backward(grads["wte"], grads["wpe"], dacts["dresidual"], tokens)  # wte again: two gradients meet
     final(None)
-
-
-def _layernorm_backward(be, d, bias, dw, db, read, how):
-    """layernorm_backward of what was `read`, (x, w, mean, rstd), into the residual stream's gradient.
-
-    Returns (dout, bias) for the matmul whose output was added to the stream before: its own output's gradient (B, T, C)
-    and where that of its bias must go, or None if it is there already. bias (C,): None where there is no such matmul.
-    """
-    if bias is None or not hasattr(be, "layernorm_backward_rounded"):
-        be.layernorm_backward(d["dresidual"], dw, db, d["dbtc"], *read)  # (B, T, C)
-        return d["dresidual"], bias
-    return be.layernorm_backward_rounded(d["dresidual"], bias, dw, db, d["dbtc"], *read, **how), None  # (B, T, C)
 
 
 def _block_again(be, w, a, x, recompute):
@@ -139,25 +126,20 @@ def _block_again(be, w, a, x, recompute):
         be.layernorm_again(a["ln2"], a["residual2"], w["ln2w"], w["ln2b"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
 
 
-def _block_backward(be, config, w, g, a, d, x, above, bias, how):
-    """One block, from its last layer to its first; x (B, T, C) is what it read, how: as above.
+def _block_backward(be, config, w, g, a, d, x, above, bias, accumulate):
+    """One block, from its last layer to its first; x (B, T, C) is what it read.
 
-    A residual needs no call: its gradient is dresidual for both branches. above: what _layernorm_backward returned
-    last; bias (C,): for its next call, which is the end of this block. Returns what that returns.
+    A residual needs no call: its gradient is dresidual for both branches. above: what layernorm_residual_backward
+    returned last; bias (C,): for its next call, which is the end of this block. Returns what that returns.
     """
-    dbtc, (dout, db), fcb = d["dbtc"], above, g["fcb"]  # (B, T, C) both, (C,), (4C,)
+    dbtc, dstream, (dout, db), how = d["dbtc"], d["dresidual"], above, {"accumulate": accumulate}
     gradients = d["dfch"], g["fcprojw"], db, dout
-    if hasattr(be, "gelu_matmul_backward"):
-        be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], fcb, **how)  # (B, T, 4C)
-        fcb = None  # has its gradient
-    else:
-        be.matmul_backward(*gradients, a["fch_gelu"], w["fcprojw"], **how)  # (B, T, 4C)
-        be.gelu_backward(d["dfch"], d["dfch"], a["fch"])  # (B, T, 4C)
+    fcb = be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], g["fcb"], **how)  # (B, T, 4C)
     be.matmul_backward(dbtc, g["fcw"], fcb, d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
     read = a["residual2"], w["ln2w"], a["ln2_mean"], a["ln2_rstd"]
-    dout, db = _layernorm_backward(be, d, g["attprojb"], g["ln2w"], g["ln2b"], read, how)  # (B, T, C), (C,)
+    dout, db = be.layernorm_residual_backward(dstream, g["attprojb"], g["ln2w"], g["ln2b"], dbtc, *read, **how)
     be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], **how)  # (B, T, C)
     be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
     be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], **how)  # (B, T, C)
     read = x, w["ln1w"], a["ln1_mean"], a["ln1_rstd"]
-    return _layernorm_backward(be, d, bias, g["ln1w"], g["ln1b"], read, how)  # (B, T, C)
+    return be.layernorm_residual_backward(dstream, bias, g["ln1w"], g["ln1b"], dbtc, *read, **how)  # (B, T, C), (C,)

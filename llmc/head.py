@@ -18,7 +18,7 @@ def sequences_at_once(config, backend, B, T) -> int:
 
     As many as the backend prefers, but one at least, and so many that those gradients fit that share the memory.
     """
-    rows = getattr(backend, "HEAD_ROWS", B * T)
+    rows = backend.HEAD_ROWS or B * T
     shared = sum(prod(tensor.shape) for tensor in blocks.gradient_tables(config, B, T)[1])
     return min(B, max(1, rows // T, _ceil_div(shared, T * config.Vp)))
 
@@ -42,16 +42,17 @@ def forward(be, config, params, acts, targets=None, dloss=None):
         _forward(be, config, params, acts, part, targets, dloss)
 
 
-def backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, **how):
+def backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
     """*dlnf (B, T, C), and +grads["wte"], from the logits' gradient, which is there already unless it is cut.
 
-    If it is, targets and dloss are those of `forward`, whose work is done here; acts["losses"] are written too. how:
-    accumulate=False if grads["wte"] is to be written, not added to.
+    If it is, targets and dloss are those of `forward`, whose work is done here; acts["losses"] are written too.
+    accumulate=False: grads["wte"] is written, not added to.
     """
     for part in _parts(acts):
         dlogits = _forward(be, config, params, acts, part, targets, dloss) if is_cut(acts) else acts["logits"]
-        be.matmul_backward(dlnf[part], grads["wte"], None, dlogits, acts["lnf"][part], params["wte"], **how)
-        how = {}  # the gradients of later parts are added to that of the first one
+        x, w = acts["lnf"][part], params["wte"]  # (≤ n, T, C), (Vp, C)
+        be.matmul_backward(dlnf[part], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
+        accumulate = True  # the gradients of later parts are added to that of the first one
 
 
 def _parts(acts):

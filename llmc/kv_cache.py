@@ -43,9 +43,9 @@ class KeyValueCache:
                 f" {B} x {n} more do not fit."
             )
         model, be, acts = self.model, self.model.backend, self._acts.allocate(_table(self.model.config, B, n))
-        if n == 1 and B <= getattr(be, "FEW", 0):
+        if n == 1 and B <= be.FEW:
             be.one_token(acts, self._kv["kv"], model.params, tokens, self.length, model.config.NH)
-        elif n == 1 and hasattr(be, "repeat"):
+        elif n == 1 and be.RUNS_AHEAD:
             be.overwrite(self._next, np.append(tokens, np.int32(self.length)))
             arrays = model.params.flat, *acts.flats, self._kv.flat, self._next
             be.repeat((model.config, "one more token", B, self.T), arrays, lambda: self._one_more(acts))

@@ -52,7 +52,7 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
 
 def find_recompute(backend, recompute=None) -> int:
     """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
-    recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
+    recompute = backend.RECOMPUTE if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
         raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
     return recompute
@@ -235,8 +235,7 @@ class GPT2:
 
     def repeat(self, key, arrays, work):
         """work(); a backend that can record it repeats it from its recording. See `repeat` in the contract."""
-        repeat = getattr(self.backend, "repeat", None)
-        return work() if repeat is None else repeat((self.config, self.recompute, *key), arrays, work)
+        self.backend.repeat((self.config, self.recompute, *key), arrays, work)
 
     def _attend(self, l, a):
         self.backend.attention_forward(a["atty"], a["stats"], a["qkv"], self.config.NH)  # (B, T, C)
@@ -247,16 +246,13 @@ class GPT2:
 
     def loss_later(self):
         """A function that returns what `mean_loss` would return now, also after the next `forward`."""
-        if not self.runs_ahead:
-            loss = self.mean_loss()
-            return lambda: loss
         losses = self.backend.later(self.losses)
         return lambda: float(losses().mean(dtype=np.float64))
 
     @property
     def runs_ahead(self) -> bool:
         """Whether the backend computes while the host goes on, so that waiting for a number costs time."""
-        return hasattr(self.backend, "later")
+        return self.backend.RUNS_AHEAD
 
     @property
     def losses(self):
@@ -307,19 +303,11 @@ class GPT2:
     def _backward(self, dacts, tokens, due, accumulate, final=None):
         """What `backward` computes. due: (targets, dloss), if `forward` has left the head to it."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
-        how = {} if accumulate else self._begin_gradients()
-        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], *due, **how)
-        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, **how)
-
-    def _begin_gradients(self) -> dict:
-        """Zero the gradients, but those that matmuls can write; returns how these do."""
-        be = self.backend
-        if not getattr(be, "OVERWRITES", False):
-            be.zero(self.grads_flat)
-            return {}
-        for name in blocks.ADDED_TO:
-            be.zero(self.grads[name])
-        return {"accumulate": False}
+        for name in grads if not accumulate else ():
+            if name not in blocks.WRITTEN:
+                be.zero(grads[name])
+        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], *due, accumulate)
+        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, accumulate)
 
     # ------------------------------------------------------------------------------------------- update
 

@@ -1,20 +1,16 @@
 """The "cuda" backend: every layer by the kernels of llmc/kernels, on an NVIDIA GPU, or on the emulator without one.
 
-All arrays are float32; `in_tf32()` is the same backend with the factors of products rounded to TF32, `in_16_bits()` the
-one for arrays of 16 bits. Functions launch and return while the GPU is still computing; only `to_numpy` and
-`global_norm`, which need numbers on the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
+Functions launch and return while the GPU is still computing; only `to_numpy` and `global_norm`, which need numbers on
+the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 
-It runs ahead of the host, so it has what the contract says about that: a step is recorded once and then launched as a
-few CUDA graphs, its settings lie on the device, and the training loop reads its loss and norm when the next step has
-been launched.
+It runs ahead of the host: a step is recorded once and then launched as a few CUDA graphs, its settings lie on the
+device, and the training loop reads its loss and norm when the next step has been launched.
 """
-
-import inspect
-from functools import wraps
 
 import numpy as np
 
 from llmc import cuda, kernels
+from llmc.backends.contract import MATMUL, Backend, rows_of
 from llmc.cuda import recorder
 from llmc.errors import UserError
 from llmc.kernels import (
@@ -26,7 +22,6 @@ from llmc.kernels import (
     gelu,
     layernorm,
     matmul,
-    norm,
     residual,
     tensor_cores,
 )
@@ -35,157 +30,129 @@ from llmc.kernels import attention_cached as attention_decoding
 from llmc.kernels import encoder_backward as encoder_back
 from llmc.kernels import gelu_backward as gelu_back
 from llmc.kernels import layernorm_backward as layernorm_back
+from llmc.kernels import norm as norms
 from llmc.switches import switch
 
-synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
-RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
-norm_there = norm.global_norm
-overwrite = cuda.overwrite
-later = cuda.asnumpy_later  # for numbers that are read when more has been launched
 
-
-def zeros(n, dtype):
-    """A new flat array of n zeros on the device. Raises UserError unless dtype is float32."""
-    if np.dtype(dtype) != np.float32:
-        raise UserError(f"the cuda backend computes in float32, not in {np.dtype(dtype)}; use numpy or cpu for that.")
-    return cuda.xp.zeros(n, np.float32)  # (n,)
-
-
-def from_numpy(array):
-    """The same numbers on the device."""
-    return cuda.asarray(array)
-
-
-def to_numpy(array):
-    """The same numbers on the host, once they are there."""
-    return cuda.asnumpy(array)
-
-
-def zero(array):
-    """Set every element to zero."""
-    array.fill(0)
-
-
-def attention_stats_shape(B, T, NH):
-    """One number per query, the logarithm of its sum of exponentials: (B, NH, T)."""
-    return (B, NH, T)
-
-
-def global_norm(grads):
-    """√(sum of squares), summed in double precision."""
-    return float(norm.global_norm(grads)[0])
-
-
-# ------------------------------------------------------------------------------------------- ahead of the host
-
-
-def repeat(key, arrays, work):
-    """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
-    multiply = matmul.multiply_by()
-    alone = switch("LLMC_CHECK") or not recorder.graphs()
-    if alone or (multiply != "kernel" and not (_on_gpu() and cublas.recordable())):
-        work()
-    else:
-        recorder.repeat((key, multiply, kernels.scratch_moves()), arrays, work)
-
-
-def _on_gpu():
-    return cuda.device() == "gpu"
-
-
-def adamw_settings(**numbers):
-    """The numbers of an AdamW step, on the device: always the same array, float32 (7,), which each call overwrites."""
-    settings = kernels.scratch("adamw settings", (7,))
-    settings[...] = cuda.asarray(adamw.settings(**numbers))
-    return settings
-
-
-def clip(settings, result, grads, max_norm):
-    """*result (1,), float64: the norm of grads; *settings such that `adamw_update_by` scales them down to max_norm.
-
-    grads None: the norm is there already.
-    """
-    if grads is not None:
-        result[...] = norm.global_norm(grads)
-    norm.clip_factor(settings[adamw.FACTOR :], result, max_norm)
-
-
-# --------------------------------------------------------------------------------------------------- layers
-
-
-def _newest(function, **chosen):
-    """A launcher of llmc/kernels with the contract's signature: its default `version`, and the options `chosen`."""
-
-    @wraps(function)
-    def launch(*arguments, **named):
-        function(*arguments, **named, **chosen)
-
-    signature = inspect.signature(function)
-    wanted = [p for name, p in signature.parameters.items() if name not in ("version", "tf32")]
-    launch.__signature__ = signature.replace(parameters=wanted)
-    return launch
-
-
-encoder_forward = _newest(encoder.encoder_forward)
-encoder_forward_at = encoder.encoder_forward_at
-encoder_backward = _newest(encoder_back.encoder_backward)
-layernorm_forward = _newest(layernorm.layernorm_forward)
-layernorm_again = _newest(layernorm.layernorm_again)
-layernorm_backward = _newest(layernorm_back.layernorm_backward)
-residual_forward = _newest(residual.residual_forward)
-residual_layernorm_forward = _newest(layernorm.residual_layernorm_forward)
-matmul_forward = _newest(matmul.matmul_forward)
-matmul_gelu_forward = _newest(matmul.matmul_gelu_forward)
-matmul_backward = _newest(matmul.matmul_backward)
-gelu_forward = _newest(gelu.gelu_forward)
-gelu_again = _newest(matmul.gelu_again)
-gelu_backward = _newest(gelu_back.gelu_backward)
-attention_forward = _newest(attention.attention_forward)
-attention_backward = _newest(attention_back.attention_backward)
-attention_cached = _newest(attention_decoding.attention_cached)
-fused_classifier = _newest(classifier.fused_classifier)
-scale = _newest(norm.scale)
-adamw_update = _newest(adamw.adamw_update)
-adamw_update_by = _newest(adamw.adamw_update_by)
-
-
-# ----------------------------------------------------------------------------------------- other precisions
-
-
-def in_tf32():
-    """This backend in TF32. Raises UserError for a GPU that is too old for it."""
-    if not tensor_cores.has_tf32(cuda.device()):
-        capability = tensor_cores.compute_capability(cuda.device()) / 10
-        raise UserError(f"tf32 needs a GPU of compute capability 8.0 or more, and this one has {capability}; use fp32.")
-    return InTF32()
-
-
-class InTF32:
-    """This backend with the factors of matmuls and of attention rounded to TF32; all else is as in float32.
+class Cuda(Backend):
+    """In float32; with tf32, the factors of matmuls and of attention are rounded to TF32.
 
     On the emulator, which has no cuBLAS, NumPy multiplies the rounded factors, and attention's instructions for tensor
     cores are imitated. attention_cached, and a matmul of a single row, have nothing to gain and stay in float32.
     """
 
-    def __init__(self):
-        for function in (matmul.matmul_forward, matmul.matmul_gelu_forward, matmul.matmul_backward):
-            setattr(self, function.__name__, _newest(function, tf32=True))
-        for function in (attention.attention_forward, attention_back.attention_backward):
-            setattr(self, function.__name__, _newest(function, tf32=True))
+    MATMUL = MATMUL
+    RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
+    RUNS_AHEAD = True
+    DTYPES = ("float32",)
 
-    def __getattr__(self, name):
-        try:
-            return globals()[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    def __init__(self, tf32=False):
+        super().__init__(name="cuda")
+        self.tf32 = tf32
+
+    def in_precision(self, precision):
+        """The backend for it, itself if it is the same. Raises UserError for a GPU that is too old for TF32."""
+        if precision.is_mixed:
+            from llmc.backends.gpu_mixed import CudaMixed  # it builds on this class
+
+            return CudaMixed()
+        if precision.rounds_factors and not tensor_cores.has_tf32(cuda.device()):
+            found = tensor_cores.compute_capability(cuda.device()) / 10
+            raise UserError(f"tf32 needs a GPU of compute capability 8.0 or more, and this one has {found}; use fp32.")
+        return self if precision.rounds_factors == self.tf32 else Cuda(tf32=precision.rounds_factors)
+
+    # --------------------------------------------------------------------------------------------- arrays
+
+    synchronize = staticmethod(cuda.synchronize)
+    from_numpy = staticmethod(cuda.asarray)
+    to_numpy = staticmethod(cuda.asnumpy)
+    overwrite = staticmethod(cuda.overwrite)
+    later = staticmethod(cuda.asnumpy_later)
+
+    def zeros(self, n, dtype):
+        """A new flat array of n zeros on the device. Raises UserError for a dtype in which it does not compute."""
+        if np.dtype(dtype).name not in self.DTYPES:
+            raise UserError(f"the cuda backend does not compute in {np.dtype(dtype)}; use numpy or cpu for that.")
+        return cuda.xp.zeros(n, dtype)  # (n,)
+
+    def zero(self, array):
+        """Set every element to zero."""
+        array.fill(0)
 
     def repeat(self, key, arrays, work):
-        """`repeat` with recordings of its own: those in float32 multiply otherwise."""
-        repeat((key, "TF32"), arrays, work)
+        """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
+        libraries = self.matmul != "own" and not (cuda.device() == "gpu" and cublas.recordable())
+        if switch("LLMC_CHECK") or not recorder.graphs() or libraries:
+            work()
+        else:
+            chosen = self.tf32, self.matmul, self.attention, arrays[0].dtype.name, kernels.scratch_moves()
+            recorder.repeat((key, *chosen), arrays, work)
 
+    # --------------------------------------------------------------------------------------------- layers
 
-def in_16_bits():
-    """This backend for weights, activations and gradients of 16 bits."""
-    from llmc.backends import gpu_mixed  # it builds on this module
+    encoder_forward = staticmethod(encoder.encoder_forward)
+    encoder_forward_at = staticmethod(encoder.encoder_forward_at)
+    encoder_backward = staticmethod(encoder_back.encoder_backward)
+    layernorm_forward = staticmethod(layernorm.layernorm_forward)
+    layernorm_again = staticmethod(layernorm.layernorm_again)
+    layernorm_backward = staticmethod(layernorm_back.layernorm_backward)
+    residual_forward = staticmethod(residual.residual_forward)
+    residual_layernorm_forward = staticmethod(layernorm.residual_layernorm_forward)
+    gelu_forward = staticmethod(gelu.gelu_forward)
+    gelu_again = staticmethod(matmul.gelu_again)
+    gelu_backward = staticmethod(gelu_back.gelu_backward)
+    attention_cached = staticmethod(attention_decoding.attention_cached)
+    fused_classifier = staticmethod(classifier.fused_classifier)
 
-    return gpu_mixed
+    def matmul_forward(self, out, x, w, b):
+        """*out = x · wᵀ + b."""
+        matmul.matmul_forward(out, x, w, b, tf32=self.tf32, by=self.matmul)
+
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        """*out = x · wᵀ + b, *gelu_out = GELU(out)."""
+        matmul.matmul_gelu_forward(gelu_out, out, x, w, b, tf32=self.tf32, by=self.matmul)
+
+    def matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
+        """*dx = dout · w; +dw += doutᵀ · x, or without accumulate = it; +db += column sums of dout."""
+        matmul.matmul_backward(dx, dw, db, dout, x, w, accumulate, tf32=self.tf32, by=self.matmul)
+
+    def attention_stats_shape(self, B, T, NH):
+        """One number per query, the logarithm of its sum of exponentials: (B, NH, T)."""
+        return (B, NH, T)
+
+    def attention_forward(self, out, stats, qkv, NH):
+        """*out, *stats from qkv."""
+        attention.attention_forward(out, stats, qkv, NH, tf32=self.tf32)
+
+    def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
+        """*dqkv from dout and what the forward pass read and wrote."""
+        attention_back.attention_backward(dqkv, dout, out, stats, qkv, NH, tf32=self.tf32)
+
+    # ------------------------------------------------------------------------------------------ optimizer
+
+    scale = staticmethod(norms.scale)
+    norm_there = staticmethod(norms.global_norm)
+    adamw_update = staticmethod(adamw.adamw_update)
+
+    def global_norm(self, grads):
+        """√(sum of squares), summed in double precision."""
+        return float(self.norm_there(grads)[0])
+
+    def adamw_settings(self, loss_scale, key, **numbers):
+        """The settings, on the device: always the same array, float32 (7,), which each call overwrites."""
+        settings = kernels.scratch("adamw settings", (7,))
+        settings[...] = cuda.asarray(adamw.settings(**numbers))
+        return settings
+
+    def clip(self, settings, norm, grads, max_norm):
+        """*norm (1,), float64: the norm of grads, unless it is there already; +settings scale them down."""
+        if grads is not None:
+            norm[...] = norms.global_norm(grads)
+        norms.clip_factor(settings[adamw.FACTOR :], norm, max_norm)
+
+    def adamw_update_by(
+        self, params, grads, m, v, master, settings, decayed=True, clear=False, tensor=0, place=0, rows=None
+    ):
+        """One AdamW step, row by row; float32 needs neither master weights nor random bits."""
+        for row, _, weights in rows_of(params, grads.size, rows):
+            adamw.adamw_update_by(weights, grads[row], m[row], v[row], settings, decayed, clear)

@@ -14,6 +14,8 @@ from math import sqrt
 
 import numpy as np
 
+from llmc.backends.contract import Backend
+
 CHUNK = 1 << 18  # elements that AdamW and the norm handle at a time
 OUTPUTS = {  # of functions of the contract: how many of the first arguments they write
     "encoder_forward": 1,
@@ -35,33 +37,18 @@ OUTPUTS = {  # of functions of the contract: how many of the first arguments the
 }
 
 
-class Mixed:
+class Mixed(Backend):
     """The contract of `llmc/backends` for 16-bit arrays; all that concerns no numbers is the other backend's."""
 
-    FEW = 0  # what the other backend can do in one call, it could for float32 only
+    PRECISIONS = ("bf16", "fp16")
 
     def __init__(self, exact):
         """exact: a backend that computes in float32, on arrays of NumPy."""
-        self._exact = exact
+        self._exact = exact = exact if isinstance(exact, Backend) else Backend(exact)
+        super().__init__(name=exact.name)
+        self.zeros, self.attention_stats_shape = exact.zeros, exact.attention_stats_shape
         for name, outputs in OUTPUTS.items():
             setattr(self, name, _in_float32(getattr(exact, name), outputs, rounds=name.startswith("matmul")))
-
-    def __getattr__(self, name):
-        return getattr(self._exact, name)
-
-    def zero(self, array):
-        """Set every element to zero."""
-        array[...] = 0
-
-    def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
-        """Layernorm of the sum as it is kept: rounded, which is what the backward pass will read."""
-        self.residual_forward(residual, x1, x2)  # (B, T, C)
-        self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
-
-    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
-        """GELU of the product as it is kept."""
-        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
-        self.gelu_forward(gelu_out, out)  # (B, T, C_out)
 
     def global_norm(self, grads):
         """Euclidean norm of grads, a flat array."""
@@ -98,7 +85,7 @@ def _in_float32(function, outputs, rounds):
         with np.errstate(over="ignore", invalid="ignore"):
             if rounds and wide:
                 low = next(a.dtype for a in arguments if _is_16_bit(a))
-                inputs = (a for a in arguments[outputs:] if a is not None and id(a) not in wide)
+                inputs = (a for a in arguments[outputs:] if isinstance(a, np.ndarray) and id(a) not in wide)
                 wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}
             result = function(*(wide.get(id(a), a) for a in arguments), **named)
             for array in arguments[:outputs]:

@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from llmc import cuda, kernels
+from llmc.backends.contract import Around
 from llmc.bench.kernels.floors import least
 from llmc.bench.kernels.times import limits
 from llmc.config import preset
@@ -30,19 +31,14 @@ extern "C" __global__ void spin(long long cycles)
 """
 
 
-class EventBackend:
+class EventBackend(Around):
     """The "cuda" backend, with events around each call of a function and each launch of a kernel."""
 
-    repeat = None  # nothing is repeated from a recording: each call is made and timed by itself
-
     def __init__(self, backend):
-        self._backend, self.spans, self._inside = backend, [], None
+        self.spans, self._inside = [], None
+        super().__init__(backend, self._around)
 
-    def __getattr__(self, name):
-        function = getattr(self._backend, name)
-        if not callable(function):
-            return function
-
+    def _around(self, name, function):
         def timed(*arguments, **named):
             self._inside = name
             floor = least(name, arguments, named)
@@ -76,16 +72,17 @@ class PatientBackend(EventBackend):
         return super()._span(what, floor, work)
 
 
-def profile(name, precision="fp32", recompute=None, *, B, T) -> dict:
+def profile(name, precision="fp32", recompute=None, *, B, T, **chosen) -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     step_ms: of a whole step as training runs it, which need not be the sum of its functions. A row: function, kernel
-    (None in the function's own row), calls, ms, floor_ms (None where there is none), share of the step. Raises
-    UserError without a GPU.
+    (None in the function's own row), calls, ms, floor_ms (None where there is none), share of the step. chosen:
+    matmul and attention of `Backend.choose`. Raises UserError without a GPU.
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
     model = GPT2(preset(name), "cuda", precision, recompute=recompute)
+    model.backend.choose(**chosen)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
+from llmc.backends.contract import Around
+
 
 @dataclass(frozen=True)
 class Call:
@@ -18,27 +20,22 @@ class Call:
     seconds: float
 
 
-class ProfiledBackend:
+class ProfiledBackend(Around):
     """A backend that does what another one does, and records each call of one of its functions as a Call.
 
-    A backend whose functions return early ("cuda") has a function `synchronize`, which is called after each of them.
-    clock: a function that returns seconds.
+    The clock is read when all that a function has launched is done. clock: a function that returns seconds.
     """
 
-    repeat = None  # nothing is repeated from a recording: each call is made and timed by itself
-
     def __init__(self, backend, clock=perf_counter):
-        self._backend, self._clock = backend, clock
-        self._wait = getattr(backend, "synchronize", lambda: None)
+        super().__init__(backend, self._around)
+        self._clock, self._wait = clock, backend.synchronize
         self.begin()
 
     def begin(self):
         """Forget the calls so far; their starts count from now."""
         self.calls, self._zero = [], self._clock()
 
-    def __getattr__(self, name):
-        function = getattr(self._backend, name)
-
+    def _around(self, name, function):
         def timed(*arguments, **named):
             start = self._clock()
             result = function(*arguments, **named)
@@ -46,7 +43,7 @@ class ProfiledBackend:
             self.calls.append(Call(name, start - self._zero, self._clock() - start))
             return result
 
-        return timed if callable(function) else function
+        return timed
 
 
 def profile(model, step, clock=perf_counter) -> list[Call]:

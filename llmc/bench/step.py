@@ -10,7 +10,6 @@ from time import perf_counter
 
 import numpy as np
 
-from llmc.backends import BACKENDS
 from llmc.bench.profiling import by_function, profile
 from llmc.config import preset
 from llmc.errors import UserError
@@ -76,11 +75,17 @@ class Limits:
         return seconds(lambda: ([work() for _ in range(GPU_TRIES)], self.backend.synchronize())) / GPU_TRIES
 
 
-def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None) -> dict:
-    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict."""
+def measure(
+    name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None, **chosen
+):
+    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict.
+
+    chosen: matmul and attention of `Backend.choose`.
+    """
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
     model = GPT2(preset(name), backend, precision, recompute=recompute)
+    model.backend.choose(**chosen)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
@@ -105,7 +110,7 @@ def measure(name: str, backend: str, precision="fp32", recompute=None, *, B: int
         **_rates(model, B, T, step=step, sgemm=sgemm, stream=stream),
     }
     result |= _mfu(model.config, T, result["tokens_per_s"], find_peak(backend, precision))
-    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(backend, precision)}
+    result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(model.backend, precision)}
     result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
     result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
     result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
@@ -157,13 +162,13 @@ def peak_memory_mb() -> float | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def blas(backend: str, precision: str = "fp32") -> str:
+def blas(backend, precision: str = "fp32") -> str:
     """Name and kernels of the BLAS that the backend calls."""
-    if BACKENDS.get(backend, "").endswith("gpu"):
+    if backend.name == "cuda":
         from llmc.kernels.matmul import description
 
-        return description(precision == "tf32")
-    if BACKENDS.get(backend, "").endswith("cpu"):
+        return description(precision == "tf32", backend.matmul)
+    if backend.name == "cpu":
         from llmc.backends.cpu import blas, matmul_bfloat16
 
         multiplies = matmul_bfloat16.description() if precision == "bf16" else "float32"

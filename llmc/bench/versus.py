@@ -79,14 +79,18 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
-def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS) -> list[dict]:
-    """Two rows for us and one for each peer: medians of their turns. Raises UserError without a GPU."""
+def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS, **chosen) -> list[dict]:
+    """Two rows for us and one for each peer: medians of their turns.
+
+    chosen: matmul and attention of `Backend.choose`. Raises UserError without a GPU.
+    """
     if cuda.device() != "gpu":
         raise UserError("--versus needs a GPU; `llmc bench` without it times a step anywhere.")
     graphs = recorder.graphs()
     _tidy()
     try:
         model = GPT2(preset(name), "cuda", precision, recompute=recompute)
+        model.backend.choose(**chosen)
         model.allocate(B, T)
         model.init_weights()
         draw = np.random.RandomState(0)

@@ -4,7 +4,7 @@ import argparse
 import json
 from importlib.util import find_spec
 
-from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL, choose_attention, choose_matmul, get_backend
+from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL, get_backend
 from llmc.bench.step import PEERS, SGEMM_SIZE, measure
 from llmc.blocks import RECOMPUTE
 from llmc.commands.train import number_or_auto
@@ -72,22 +72,21 @@ def run(args) -> int:
     """Measure and print; 0, or 1 when a kernel is wrong."""
     on_cuda, precision = args.kernels or args.versus or args.profile, find_precision(args.precision)
     _settle(args)
-    backend = get_backend("cuda" if on_cuda else args.backend, precision)
-    choose_attention(backend, args.attention)
-    choose_matmul(backend, args.matmul)
+    chosen = dict(matmul=args.matmul, attention=args.attention)
+    get_backend("cuda" if on_cuda else args.backend, precision).choose(**chosen)
     if args.kernels:
-        return _kernels(args, precision)
+        return _kernels(args, precision, chosen)
     if args.versus:
-        return _versus(args)
+        return _versus(args, chosen)
     if args.batch_size == AUTO:
         sizes = preset(args.preset), args.sequence_length, "cuda" if args.profile else args.backend
         args.batch_size = largest_batch(*sizes, precision=args.precision, recompute=args.recompute)
     if args.profile:
-        return _profile(args)
+        return _profile(args, chosen)
     kept = dict(precision=args.precision, recompute=args.recompute)
     check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, **kept)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
-    result = measure(args.preset, args.backend, **kept, **sizes, vs=args.vs)
+    result = measure(args.preset, args.backend, **kept, **sizes, **chosen, vs=args.vs)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
@@ -130,7 +129,7 @@ def table(r: dict) -> str:
     return "\n".join(lines)
 
 
-def _versus(args) -> int:
+def _versus(args, chosen) -> int:
     """Print a row for each runner, one batch size after the other; always 0."""
     from llmc.bench.versus import HEAD, line, versus
 
@@ -138,7 +137,7 @@ def _versus(args) -> int:
     for B in args.versus:
         kept = dict(precision=args.precision, recompute=args.recompute)
         check_step(preset(args.preset), B, args.sequence_length, "cuda", **kept)
-        found = versus(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length)
+        found = versus(args.preset, args.precision, args.recompute, B=B, T=args.sequence_length, **chosen)
         rows += found
         if not args.json:
             print(*([HEAD] if rows == found else []), *map(line, found), sep="\n", flush=True)
@@ -147,24 +146,24 @@ def _versus(args) -> int:
     return 0
 
 
-def _profile(args) -> int:
+def _profile(args, chosen) -> int:
     """Print where a step on the GPU spends its time; always 0."""
     from llmc.bench.gpu_profile import profile, text
 
     kept = dict(precision=args.precision, recompute=args.recompute)
     check_step(preset(args.preset), args.batch_size, args.sequence_length, "cuda", **kept)
-    result = profile(args.preset, **kept, B=args.batch_size, T=args.sequence_length)
+    result = profile(args.preset, **kept, **chosen, B=args.batch_size, T=args.sequence_length)
     print(json.dumps(result, indent=1) if args.json else text(result))
     return 0
 
 
-def _kernels(args, precision) -> int:
+def _kernels(args, precision, chosen) -> int:
     """Measure kernels and print each row as soon as it is there; 1 when one is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
 
     rows = []
-    for row in kernels.measure(**_chosen(args.kernels, precision)):
+    for row in kernels.measure(**_to_measure(args.kernels, precision, chosen)):
         rows.append(_rounded(row))
         if not args.json:
             print(*([head(row, args.precision)] if len(rows) == 1 else []), line(row), sep="\n", flush=True)
@@ -173,7 +172,7 @@ def _kernels(args, precision) -> int:
     return 0 if all(row["right"] for row in rows) else 1
 
 
-def _chosen(name, precision) -> dict:
+def _to_measure(name, precision, chosen) -> dict:
     """What to measure, and beside what: arguments for `kernels.measure`."""
     from llmc.bench.kernels.sixteen_bits import low_versions
     from llmc.bench.kernels.torch_calls import counterpart
@@ -182,7 +181,7 @@ def _chosen(name, precision) -> dict:
     if not precision.is_mixed:
         return dict(chosen=versions(name, precision.rounds_factors), tf32=precision.rounds_factors)
     peer = counterpart if find_spec("torch") else None
-    return dict(chosen=low_versions(name, precision.weights), low=precision.weights, peer=peer)
+    return dict(chosen=low_versions(name, precision.weights, **chosen), low=precision.weights, peer=peer)
 
 
 def _rounded(row) -> dict:

@@ -1,6 +1,6 @@
 """`llmc verify`: does this backend compute what PyTorch computed? The job of llm.c's test_gpt2.c and test_gpt2.cu."""
 
-from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL, choose_attention, choose_matmul
+from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL
 from llmc.checkpoints import load_model, model_file, read_debug_state
 from llmc.parity.compare import BFLOAT16, BFLOAT16_WEIGHTS, FLOAT16, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
 from llmc.precision import TRAINED
@@ -28,8 +28,7 @@ def run(args) -> int:
     if rounded and args.precision != "bf16":
         tolerance = BFLOAT16_WEIGHTS
     model = load_model(args.model, args.backend, args.precision)
-    choose_attention(model.backend, args.attention)
-    choose_matmul(model.backend, args.matmul)
+    model.backend.choose(args.matmul, args.attention)
     if model.precision.overflows:
         model.loss_scale = LossScale().value
     state = read_debug_state(args.state, model.config)

@@ -49,8 +49,8 @@ def recordable() -> bool:
     return found
 
 
-def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False):
-    """result (M, N) = or += a · b, plus bias (N,) if there is one, by cuBLAS on the current stream.
+def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False, accumulate=True):
+    """result (M, N) = or, as PRODUCTS says unless not accumulate, += a · b, plus bias (N,) if there is one, by cuBLAS.
 
     A single row, as in sampling, goes to a kernel of ours: cuBLAS would take several times as long.
     """
@@ -58,8 +58,9 @@ def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False):
         matmul_row.matmul_row(result, a, b, bias)
         return
     a_runs, b_runs, add = PRODUCTS[name]
+    add = add and accumulate
     compute = COMPUTE_32F_FAST_TF32 if tf32 else COMPUTE_32F
-    if tf32 and (result if add else b).size <= TURNED:
+    if tf32 and (result if name == "matmul_backward_weight" else b).size <= TURNED:
         (a, a_runs), (b, b_runs) = _along_k((a, a_runs, M), (b, b_runs, N), K)
     first = cublaslt.Factor(b.data.ptr, K if b_runs else N, b_runs)
     second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
@@ -92,14 +93,14 @@ def _by_cupy(result, first, second, rows, columns, k, *, compute, add, bias):
         result.reshape(columns, rows)[...] += bias  # (columns, rows)
 
 
-def on_cpu(name, result, a, b, M, N, K, bias=None, tf32=False):
+def on_cpu(name, result, a, b, M, N, K, bias=None, tf32=False, accumulate=True):
     """The same by NumPy."""
     a_runs, b_runs, add = PRODUCTS[name]
     a, b = (to_tf32(a), to_tf32(b)) if tf32 else (a, b)
     a = a.reshape(M, K) if a_runs else a.reshape(K, M).T  # (M, K), a view
     b = b.reshape(N, K).T if b_runs else b.reshape(K, N)  # (K, N), a view
     result = result.reshape(M, N)  # a view
-    if add:
+    if add and accumulate:
         result += a @ b  # (M, N)
     else:
         np.matmul(a, b, out=result)  # (M, N)

@@ -1,8 +1,8 @@
 """The linear layer: products by a library (cuBLAS on a GPU, NumPy's BLAS without one) or by our kernels.
 
-LLMC_MATMUL=kernel selects our own products, LLMC_MATMUL=library those of the library; so does `multiply_by`. By default
-it is the library's, with one exception: in float32 on Hopper, our own by tensor cores are faster (version 10: each is
-three products of TF32 numbers, and as precise as one in float32).
+by="own" selects our own products, by="cublas" those of the library. By default it is the library's, with one exception:
+in float32 on Hopper, our own by tensor cores are faster (version 10: each is three products of TF32 numbers, and as
+precise as one in float32).
 
 tf32=True lets either of them round factors to TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply
 many times faster; a model asks for it with the precision "tf32". Without it results agree with other backends to 1e-5,
@@ -11,7 +11,6 @@ with it to about 1e-3. The caller has made sure that the device can do it (`tens
 Versions 1 to 5 are in matmul.cu, 6 to 8 in matmul_tiles.cu, 9 in matmul_warp.cu, 10 and 11 in matmul_tensor.cu.
 """
 
-import os
 from functools import lru_cache
 
 import numpy as np
@@ -30,42 +29,29 @@ BLOCKS = {  # version: (rows and columns of results of a block, its threads), as
     **{6: (128, 256), 7: (128, 256), 8: (128, 256)},
 }
 LARGEST = 2**31 - 2**20  # numbers in an array: indices have 32 bits, and loops run a little past the end
-WAYS = ("fastest", "library", "kernel")
-
-_way = None  # what `multiply_by` has returned last
 
 
-def multiply_by(way=None) -> str:
-    """What multiplies, one of WAYS; with an argument, from now on. Raises UserError for anything else."""
-    global _way
-    way = way or _way or os.environ.get("LLMC_MATMUL", "fastest")
-    if way not in WAYS:
-        raise UserError(f"LLMC_MATMUL is {' or '.join(WAYS)}, not {way!r}.")
-    _way = way
-    return _way
-
-
-def matmul_forward(out, x, w, b, version=None, tf32=False):
+def matmul_forward(out, x, w, b, version=None, tf32=False, by="fastest"):
     """*out = x · wᵀ + b.
 
     out: float32 (B, T, C_out). x: float32 (B, T, C_in). w: float32 (C_out, C_in). b: float32 (C_out,) or None.
-    All are C-contiguous. version: 1 to 11 for our own product; None is as `multiply_by` says, with factors rounded
-    to TF32 if tf32. Raises UserError for an array too large for 32-bit indices.
+    All are C-contiguous. version: 1 to 11 for our own product; None is as `by` says, "fastest", "cublas" or "own", with
+    factors rounded to TF32 if tf32. Raises UserError for an array too large for 32-bit indices.
     """
     _check("matmul_forward", out, x, w)
-    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, bias=b) or b is None:
+    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, by, bias=b) or b is None:
         return
     arguments = (out, b, np.int32(out.size), np.int32(b.size))
     kernel("matmul", "bias_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
 
 
-def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False):
+def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False, by="fastest"):
     """*out as by matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out).
 
     From version 9 on it is all one kernel; else bias and GELU are.
     """
     _check("matmul_gelu_forward", out, x, w)
-    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, bias=b, gelu_out=gelu_out):
+    if _product("matmul_forward", out, x, w, *w.shape, version, tf32, by, bias=b, gelu_out=gelu_out):
         return
     arguments = (gelu_out, out, b, np.int32(out.size), np.int32(b.size))
     kernel("matmul", "bias_gelu_forward_v1")((blocks_at_once(out.size, each=4),), (THREADS,), arguments)
@@ -77,18 +63,18 @@ def gelu_again(out, x):
     kernel("matmul", "gelu_again_v1")(grid, (THREADS,), (out, x, np.int32(x.size)))
 
 
-def matmul_backward(dx, dw, db, dout, x, w, version=None, tf32=False):
-    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout. dx and db may be None.
+def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, version=None, tf32=False, by="fastest"):
+    """*dx = dout · w; +dw += doutᵀ · x, or without accumulate = it; +db += column sums of dout. dx, db may be None.
 
     dx, x: float32 (B, T, C_in). dw, w: float32 (C_out, C_in). db: float32 (C_out,). dout: float32 (B, T, C_out).
-    All are C-contiguous. version, tf32: as in matmul_forward. Raises UserError for an array too large for 32-bit
+    All are C-contiguous. version, tf32, by: as in matmul_forward. Raises UserError for an array too large for 32-bit
     indices.
     """
     _check("matmul_backward", dout, x, w)
     C_out, C_in = w.shape
     if dx is not None:
-        _product("matmul_backward_input", dx, dout, w, C_in, C_out, version, tf32)
-    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version, tf32)
+        _product("matmul_backward_input", dx, dout, w, C_in, C_out, version, tf32, by)
+    _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version, tf32, by, accumulate=accumulate)
     if db is not None:
         bias_backward(db, dout)
 
@@ -102,49 +88,49 @@ def _check(name, *arrays):
         )
 
 
-def _product(name, result, a, b, N, K, version, tf32=False, bias=None, gelu_out=None) -> bool:
+def _product(name, result, a, b, N, K, version, tf32=False, by="fastest", bias=None, gelu_out=None, accumulate=True):
     """result (M, N) = or += a · b, sums over K numbers. True if bias and GELU are done too.
 
     Versions from 9 on do both, the library only a bias: its GELU would take longer than a kernel for it.
     """
     M = result.size // N
-    version = version or _chosen(M, tf32)
+    version = version or _chosen(M, tf32, by)
     if version is None:
         multiply = cublas.on_gpu if cuda.device() == "gpu" else cublas.on_cpu
-        multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None, tf32)
+        multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None, tf32, accumulate)
     elif version >= 9:
         tiles = tiling.TILES if version == 9 else tiling.TENSOR_CORES
         tile, parts = tiling.choose(M, N, K, tiling.multiprocessors(cuda.device()), tiles)
-        how = dict(tile=tile, parts=parts, version=version)
+        how = dict(tile=tile, parts=parts, version=version, accumulate=accumulate)
         in_warp_tiles(name, result, a, b, M, N, K, **how, bias=bias, gelu_out=gelu_out)
     else:
         tile, threads = BLOCKS[version]
         file, word = ("matmul", None) if version < 6 else ("matmul_tiles", _word(name, (result, a, b), M, N, K))
         blocks = ceil_div(M, tile) * ceil_div(N, tile)
-        function = kernel(file, f"matmul_v{version}", _defines(name, word))
+        function = kernel(file, f"matmul_v{version}", _defines(name, word, add=accumulate))
         function((blocks,), (threads,), (result, a, b, np.int32(M), np.int32(N), np.int32(K)))
     return version in (9, 10, 11) or (version is None and gelu_out is None)
 
 
-def _chosen(M, tf32) -> int | None:
+def _chosen(M, tf32, by) -> int | None:
     """The version for a product with M rows, None for the library's."""
-    way, kind = multiply_by(), cuda.device()
-    if way == "kernel":
+    kind = cuda.device()
+    if by == "own":
         return tensor_cores.newest(VERSIONS["matmul_forward"], TENSOR_CORES["matmul_forward"], kind, tf32)
-    own = way == "fastest" and kind == "gpu" and not tf32 and M >= FASTER[1]
+    own = by == "fastest" and kind == "gpu" and not tf32 and M >= FASTER[1]
     return TENSOR_CORES["matmul_forward"][0] if own and tensor_cores.compute_capability(kind) == FASTER[0] else None
 
 
-def description(tf32=False) -> str:
+def description(tf32=False, by="fastest") -> str:
     """What multiplies large matrices: "cuBLAS 13.1.0 (TF32)", "matmul version 10 (float32 on tensor cores)"."""
-    version = _chosen(FASTER[1], tf32)
+    version = _chosen(FASTER[1], tf32, by)
     if version is None:
         return cublas.description(tf32)
     numbers = "TF32" if version == 11 else "float32"
     return f"matmul version {version} ({numbers}{' on tensor cores' if version >= 10 else ''})"
 
 
-def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias=None, gelu_out=None):
+def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias=None, gelu_out=None, accumulate=True):
     """Version 9, 10 or 11 with a tile of tiling.py; several blocks share each if parts > 1, and a second kernel adds.
 
     name: one of cublas.PRODUCTS. result (M, N), a, b: float32, as there. bias: (N,) or None. gelu_out: (M, N) or None.
@@ -155,7 +141,7 @@ def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias
     part = ceil_div(ceil_div(K, parts), tile.BK) * tile.BK
     parts = ceil_div(K, part)
     grid, block, sizes = (tile.blocks(M, N), parts), (tile.threads,), [np.int32(n) for n in (M, N, K, part)]
-    defines = _defines(name, word, tile, add=parts == 1)
+    defines = _defines(name, word, tile, add=accumulate and parts == 1)
     if version == 9:
         function, shared = kernel("matmul_warp", "matmul_v9", defines), tile.shared
     else:
@@ -169,7 +155,7 @@ def in_warp_tiles(name, result, a, b, M, N, K, *, tile, parts=1, version=9, bias
     sums = scratch("matmul", (parts, M, N))
     function(grid, block, (sums, 0, a, b, 0, *sizes), shared_mem=shared)
     arguments = (result, gelu_out, sums, bias, np.int32(parts), np.int32(M * N), np.int32(N))
-    function = kernel("matmul", "matmul_add_parts_v1", _defines(name))
+    function = kernel("matmul", "matmul_add_parts_v1", _defines(name, add=accumulate))
     function((blocks_at_once(M * N),), (THREADS,), arguments)
 
 

@@ -11,7 +11,6 @@ import sys
 
 import numpy as np
 
-from llmc.backends import choose_attention
 from llmc.errors import UserError
 from llmc.model import GPT2
 from llmc.precision import bfloat16
@@ -56,7 +55,7 @@ def distances(**settings) -> dict:
     low.params_flat[...] = low.backend.from_numpy(weights.astype(bfloat16()))
     for attention in ("own", "cudnn"):
         try:
-            choose_attention(low.backend, attention)
+            low.backend.choose(attention=attention)
         except UserError as error:
             print(f"attention {attention}: {error}", file=sys.stderr)
             continue

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from llmc.backends import choose_attention, choose_matmul, get_backend
+from llmc.backends import get_backend
 from llmc.checkpoints import load_model, read_config
 from llmc.config import GPT2Config, preset
 from llmc.data.corpus import TOKENIZER
@@ -21,8 +21,7 @@ def check_before_data(settings) -> GPT2Config:
     config = config_of(settings)
     config.check_sequence_length(settings.sequence_length)
     backend = get_backend(settings.backend, find_precision(settings.precision))
-    choose_attention(backend, settings.attention)
-    choose_matmul(backend, settings.matmul)
+    backend.choose(settings.matmul, settings.attention)
     return config
 
 

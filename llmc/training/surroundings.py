@@ -4,6 +4,7 @@ The same sum, cut into other parts, is rounded differently. So a checkpoint reme
 goes on under other conditions says so.
 """
 
+from functools import partial
 from importlib import import_module, metadata
 
 import llmc
@@ -11,17 +12,17 @@ import llmc
 INSTRUCTIONS = ("avx512f", "avx2", "avx", "neon")  # widest first
 
 
-def surroundings(backend: str, precision: str = "fp32", ranks: int = 1) -> dict:
+def surroundings(backend, precision: str = "fp32", ranks: int = 1) -> dict:
     """{"backend": "cpu", "threads": 2, "BLAS": "openblas 0.3.30 (SkylakeX)", "processor": "znver3 (avx2)", …}."""
     found = {
-        "backend": backend,
+        "backend": backend.name,
         "ranks": ranks,
         "processor": _processor(),
         "llmc": llmc.__version__,
         "numpy": metadata.version("numpy"),
     }
-    found |= {"numpy": _of_numpy, "cpu": _of_cpu, "cuda": _of_cuda}[backend]()
-    return found | (_of_bfloat16() if (backend, precision) == ("cpu", "bf16") else {})
+    found |= {"numpy": _of_numpy, "cpu": _of_cpu, "cuda": partial(_of_cuda, backend)}[backend.name]()
+    return found | (_of_bfloat16() if (backend.name, precision) == ("cpu", "bf16") else {})
 
 
 def differences(before: dict, now: dict) -> list[str]:
@@ -63,20 +64,14 @@ def _of_bfloat16():
     return {"bfloat16": matmul_bfloat16.description()}
 
 
-def _of_cuda():
+def _of_cuda(backend):
     """The GPU, or the emulator, whose sums have the same order on any number of threads."""
     from llmc import cuda
 
     if cuda.device() == "emulator":
         return {"device": "emulator"}
-    from llmc.kernels.mixed.matmul import matmul_by
+    from llmc.kernels.mixed import attention_cudnn
 
-    whose = {"attention": _of_attention(), "matmul": matmul_by()}
+    attention = attention_cudnn.description() if backend.attention == "cudnn" else "own"
+    whose = {"attention": attention, "matmul": backend.matmul}
     return {"device": cuda.name_of_gpu(), "cupy": cuda.xp.__version__, **whose}
-
-
-def _of_attention():
-    """Whose attention computes in 16 bits."""
-    from llmc.kernels.mixed import attention, attention_cudnn
-
-    return attention_cudnn.description() if attention.attend_by() == "cudnn" else "own"

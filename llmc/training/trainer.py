@@ -12,7 +12,6 @@ from math import inf, isfinite
 import numpy as np
 
 from llmc import __version__
-from llmc.backends import choose_attention, choose_matmul
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
 from llmc.data.loader import DataLoader
@@ -71,8 +70,7 @@ class Trainer:
         if model is None:
             self.model.keep_part(*part_of(s, ranks))
         self.model.recompute = find_recompute(self.model.backend, s.recompute)
-        choose_attention(self.model.backend, s.attention)
-        choose_matmul(self.model.backend, s.matmul)
+        self.model.backend.choose(s.matmul, s.attention)
         if automatic:
             s = allocate_or_halve(self.model, s, say, ranks)
         else:
@@ -150,7 +148,7 @@ class Trainer:
 
     @cached_property
     def _surroundings(self):
-        return surroundings(self.settings.backend, self.settings.precision, self.ranks.world)
+        return surroundings(self.model.backend, self.settings.precision, self.ranks.world)
 
     def _resume(self, state):
         """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""

@@ -12,7 +12,7 @@ of each, whose time is beside ours.
 from llmc import cuda
 from llmc.bench.kernels.cases import ODD, ONE_ROW, SMALL
 from llmc.bench.kernels.checks import check
-from llmc.bench.kernels.times import add_times, by_library, limits
+from llmc.bench.kernels.times import add_times, limits
 
 
 def measure(chosen, tf32=False, low=None, peer=None):
@@ -21,13 +21,12 @@ def measure(chosen, tf32=False, low=None, peer=None):
     tf32, low: whether the limit is a product in TF32, or in which data type of 16 bits · peer: as for `add_times`.
     """
     on_gpu = cuda.device() == "gpu"
-    with by_library():
-        bounds = limits(tf32, low) if on_gpu else {}
-        for function in dict.fromkeys(version.function for version in chosen):
-            group = [version for version in chosen if version.function == function]
-            rows = check(group, ONE_ROW if on_gpu else SMALL)
-            if on_gpu:
-                for row, odd in zip(rows, check(group, ODD)):
-                    row |= {"error": max(row["error"], odd["error"]), "right": row["right"] and odd["right"]}
-                add_times(group, rows, bounds, peer)
-            yield from rows
+    bounds = limits(tf32, low) if on_gpu else {}
+    for function in dict.fromkeys(version.function for version in chosen):
+        group = [version for version in chosen if version.function == function]
+        rows = check(group, ONE_ROW if on_gpu else SMALL)
+        if on_gpu:
+            for row, odd in zip(rows, check(group, ODD)):
+                row |= {"error": max(row["error"], odd["error"]), "right": row["right"] and odd["right"]}
+            add_times(group, rows, bounds, peer)
+        yield from rows

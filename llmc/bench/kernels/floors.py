@@ -33,8 +33,9 @@ def _gelu_and_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=Tru
     return moved + pre.nbytes, operations
 
 
-def _layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
-    return _sum(dx, dx, dout, dout, x, mean, rstd), 0  # what it returns is as large as dout
+def _layernorm_residual_backward(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
+    returned = None if dsum is None else dout  # its rounded dx is as large
+    return _sum(dx, dx, dout, returned, x, mean, rstd), 0
 
 
 def _attention_forward(out, stats, qkv, NH):
@@ -45,9 +46,9 @@ def _attention_backward(dqkv, dout, out, stats, qkv, NH):
     return _sum(dqkv, dout, out, stats, qkv), 5 * out.size * out.shape[1]  # five
 
 
-def _adamw(params, grads, m, v, *others, clear=False, **named):
-    master = others[0] if len(others) > 1 else None  # in 16 bits, weights are read from it, and become its rounding
-    weights = params if master is None else master
+def _adamw(params, grads, m, v, master, settings, decayed=True, clear=False, **named):
+    params = params[: grads.size]  # all that is updated, also where it lies in rows
+    weights = params if master is None else master  # in 16 bits, weights are read from it, and become its rounding
     return _sum(params, weights, master, m, m, v, v, grads) + clear * grads.nbytes, 0
 
 
@@ -58,7 +59,7 @@ LEAST = {
     "layernorm_forward": lambda out, mean, rstd, x, w, b: (_sum(out, mean, rstd, x), 0),
     "layernorm_again": lambda out, x, w, b, mean, rstd: (_sum(out, x, mean, rstd), 0),
     "layernorm_backward": lambda dx, dw, db, dout, x, w, mean, rstd: (_sum(dx, dx, dout, x, mean, rstd), 0),
-    "layernorm_backward_rounded": _layernorm_backward_rounded,
+    "layernorm_residual_backward": _layernorm_residual_backward,
     "residual_layernorm_forward": lambda residual, out, mean, rstd, x1, x2, w, b: (_sum(residual, out, x1, x2), 0),
     "matmul_forward": _forward,
     "matmul_gelu_forward": _gelu_forward,

@@ -17,7 +17,6 @@ from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import Case
 from llmc.bench.kernels.floors import LEAST
 from llmc.errors import UserError
-from llmc.kernels.mixed.attention import attend_by
 from llmc.kernels.mixed.pointwise import round_to
 
 GAP = {"bfloat16": 2.0**-7, "float16": 2.0**-10}  # from 1 to the next number
@@ -54,6 +53,7 @@ class LowVersion(NamedTuple):
     function: str
     number: int | None
     dtype: np.dtype
+    by: str | None = None  # whose kernels compute it, where there is a choice: as `Backend.choose` was told
 
     @property
     def name(self) -> str:
@@ -63,7 +63,7 @@ class LowVersion(NamedTuple):
 
     def launch(self, **arguments):
         """Call it and return what it returns."""
-        which = {"version": self.number} if self.number else {}
+        which = {"version": self.number} if self.number else {"by": self.by} if self.by else {}
         return getattr(self.module, self.function)(**arguments, **which)
 
     def make(self, sizes, numbers) -> Case:
@@ -73,7 +73,7 @@ class LowVersion(NamedTuple):
         arguments = {name: a if name in exact else rounded(a, self.dtype) for name, a in case.arguments.items()}
         if self.function == "attention_backward":  # what the forward pass keeps belongs to the rounded numbers
             kept = [arguments[name] for name in ("out", "stats", "qkv", "NH")]
-            self.module.attention_forward(*kept, version=self.number)
+            self.module.attention_forward(*kept, version=self.number, by=self.by)
         return replace(case, arguments=arguments, nbytes=least_bytes(self.function, arguments))
 
     @property
@@ -85,7 +85,7 @@ class LowVersion(NamedTuple):
     def chosen(self) -> bool:
         """Whether llmc uses this version."""
         last = getattr(self.module, "VERSIONS", {}).get(self.function)
-        return self.number == (None if last is None or attend_by() == "cudnn" else last)
+        return self.number == (None if last is None or self.by == "cudnn" else last)
 
     @property
     def by_library(self) -> bool:
@@ -103,15 +103,19 @@ class LowVersion(NamedTuple):
         return import_module("llmc.kernels.mixed")
 
 
-def low_versions(name, dtype) -> list[LowVersion]:
-    """All, or those of a layer, a function, or one version. Raises UserError for a name that does not exist."""
+def low_versions(name, dtype, matmul="fastest", attention="own") -> list[LowVersion]:
+    """All, or those of a layer, a function, or one version; matmul, attention: as in `Backend.choose`.
+
+    Raises UserError for a name that does not exist.
+    """
     found = []
     for layer, functions in FUNCTIONS.items():
         ladders = getattr(import_module(f"llmc.kernels.mixed.{layer}"), "VERSIONS", {})
         for function in functions:
             numbers = [*range(1, ladders.get(function, 0) + 1)]
-            numbers += [None] if not numbers or attend_by() == "cudnn" else []
-            found += [LowVersion(layer, function, number, np.dtype(dtype)) for number in numbers]
+            by = {"matmul": matmul, "attention": attention}.get(layer if function != "attention_cached" else None)
+            numbers += [None] if not numbers or by == "cudnn" else []
+            found += [LowVersion(layer, function, number, np.dtype(dtype), by) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
         functions = ", ".join(dict.fromkeys(v.function for v in found))

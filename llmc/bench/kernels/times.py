@@ -1,6 +1,6 @@
 """How long a launch takes on a GPU, by the GPU's own clock, compared with the best that this GPU can do."""
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache, partial
 from statistics import median
 from time import perf_counter
@@ -122,7 +122,7 @@ def _recorded(launches):
 
 @lru_cache
 def limits(tf32=False, low=None) -> dict:
-    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product, by what is chosen}.
+    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product by cuBLAS}.
 
     low: the data type of the product's factors, if it has 16 bits.
     """
@@ -140,23 +140,12 @@ def _product(tf32, low) -> float:
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
     if low is None:
-        return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None, tf32=tf32)], graph=False)
+        return microseconds([lambda: matmul.matmul_forward(out, a, w[0], None, tf32=tf32, by="cublas")], graph=False)
     rounded = [cuda.xp.empty(a.shape, low) for _ in range(3)]  # (1, n, n) each
     for to, array in zip(rounded, (a, w), strict=False):
         round_to(to, array)
     a, w, out = rounded
-    return microseconds([lambda: matmul_16.matmul_forward(out, a, w[0], None)], graph=False)
-
-
-@contextmanager
-def by_library():
-    """Inside the block, version None of a product is the library's, whatever the user has chosen."""
-    before = matmul.multiply_by()
-    matmul.multiply_by("library")
-    try:
-        yield
-    finally:
-        matmul.multiply_by(before)
+    return microseconds([lambda: matmul_16.matmul_forward(out, a, w[0], None, by="cublas")], graph=False)
 
 
 def _noise(n):

@@ -16,7 +16,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.kernels.cases import Numbers
 from llmc.bench.kernels.checks import difference, inspected
-from llmc.bench.kernels.times import by_library, microseconds
+from llmc.bench.kernels.times import microseconds
 from llmc.bench.kernels.versions import AGREE
 from llmc.errors import UserError
 from llmc.kernels import cublas, matmul
@@ -67,11 +67,10 @@ def tune(name, M, N, K, tiles=TILES, parts=(1,)) -> list[dict]:
             raise UserError(f"{tile}: {wrong}")
     known, sets = _arrays(name, M, N, K, 0), [_arrays(name, M, N, K, 1 + seed) for seed in range(SETS)]
     expected = _expected(name, *known, M, N, K)
-    with by_library():
-        rows = [_row(name, known, expected, sets, (M, N, K), tile, n) for tile in tiles for n in parts]
-        if cuda.device() == "gpu":
-            library = [partial(cublas.on_gpu, name, *arrays, M, N, K) for arrays in sets]
-            rows.append({"tile": None, "parts": 1, "right": True, "us": microseconds(library, graph=False)})
+    rows = [_row(name, known, expected, sets, (M, N, K), tile, n) for tile in tiles for n in parts]
+    if cuda.device() == "gpu":
+        library = [partial(cublas.on_gpu, name, *arrays, M, N, K) for arrays in sets]
+        rows.append({"tile": None, "parts": 1, "right": True, "us": microseconds(library, graph=False)})
     for row in rows:
         if "us" in row:
             row |= {"tflop_s": 2 * M * N * K / row["us"] / 1e6, "share": rows[-1]["us"] / row["us"]}

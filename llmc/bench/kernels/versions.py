@@ -26,8 +26,9 @@ class Version(NamedTuple):
 
     def launch(self, **arguments):
         """Call it and return what it returns."""
-        rounded = {"tf32": True} if self.tf32 else {}
-        return getattr(self.module, self.function)(**arguments, version=self.number, **rounded)
+        how = {"tf32": True} if self.tf32 else {}
+        how |= {} if self.number else {"by": "cublas"}
+        return getattr(self.module, self.function)(**arguments, version=self.number, **how)
 
     def make(self, sizes, numbers):
         """A Case of these sizes."""

@@ -1,7 +1,7 @@
 """Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
 
 Which version runs, unless the caller says: on Hopper's GPUs version 3, on others with tensor cores for both types
-version 2, elsewhere version 1. Where one cannot hold the heads, the one before takes its place. `attend_by("cudnn")`
+version 2, elsewhere version 1. Where one cannot hold the heads, the one before takes its place. by="cudnn"
 selects cuDNN's attention instead.
 """
 
@@ -19,26 +19,15 @@ from llmc.kernels.reductions import most_shared_memory
 VERSIONS = {"attention_forward": 2, "attention_backward": 2}
 LARGEST = {1: 256, 2: 128}  # version: numbers of a head whose sums can be held in registers
 
-_whose = "own"
 
-
-def attend_by(whose=None) -> str:
-    """Whose attention runs, "own" or "cudnn"; with an argument, from now on. Raises UserError without cuDNN."""
-    global _whose
-    if whose == "cudnn":
-        attention_cudnn.library()
-    _whose = whose or _whose
-    return _whose
-
-
-def attention_forward(out, stats, qkv, NH, version=None):
+def attention_forward(out, stats, qkv, NH, version=None, by="own"):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out (B, T, C), qkv (B, T, 3C), rows [q; k; v]: 16 bits. stats: float32 (B, NH, T), the logarithm of each query's sum
     of exponentials. version: 1 to 3; None is as the module says. Raises UserError for heads that are too large, and for
     too many queries.
     """
-    if version is None and attend_by() == "cudnn":
+    if version is None and by == "cudnn":
         attention_cudnn.attention_forward(out, stats, qkv, NH)
         return
     B, T, C = out.shape
@@ -50,12 +39,12 @@ def attention_forward(out, stats, qkv, NH, version=None):
     _launch(f"attention_forward_v{version}", (out, stats, qkv), out.shape, NH, version, _forward_bytes)
 
 
-def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None):
+def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, by="own"):
     """*dqkv from dout and what the forward pass read and wrote.
 
     dqkv, qkv (B, T, 3C), dout, out (B, T, C): 16 bits. stats: float32 (B, NH, T). version and errors: as above.
     """
-    if version is None and attend_by() == "cudnn":
+    if version is None and by == "cudnn":
         attention_cudnn.attention_backward(dqkv, dout, out, stats, qkv, NH)
         return
     B, T, C = out.shape

@@ -195,14 +195,3 @@ def test_tf32_has_a_table_of_its_own(capsys):
     assert rows[0]["right"] and 1e-5 < rows[0]["error"] < AGREE_TF32
     with pytest.raises(UserError, match="there is no kernel 'gelu_forward'"):
         versions("gelu_forward", tf32=True)
-
-
-def test_the_users_choice_for_products_comes_back():
-    before = matmul.multiply_by()
-    try:
-        matmul.multiply_by("kernel")
-        with times.by_library():
-            assert matmul.multiply_by() == "library"
-        assert matmul.multiply_by() == "kernel"
-    finally:
-        matmul.multiply_by(before)

@@ -40,7 +40,7 @@ def test_the_tensors_of_a_gpt2_live_as_long_as_they_are_read():
 
 def test_all_kinds_of_steps_train_alike_and_a_record_has_every_call_in_order():
     weights, kinds = [], [(name, lambda it: it) for name in waiting.STEPS]
-    for name, backend in [*kinds, ("nothing waits", lambda it: waiting.Around(it, waiting.then_wait))]:
+    for name, backend in [*kinds, ("nothing waits", lambda it: waiting.calls_through(it, waiting.then_wait))]:
         made = model(backend)
         losses = [waiting.STEPS[name](made, x, y) for x, y in waiting.random_batches(made, 2, 8)[:2]]
         weights.append([*cuda.asnumpy(made.params_flat), *(loss() if callable(loss) else loss for loss in losses)])

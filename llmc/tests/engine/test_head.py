@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from llmc import blocks, cuda, head
-from llmc.backends import get_backend, gpu_mixed, reference
+from llmc.backends import get_backend, reference
+from llmc.backends.gpu_mixed import CudaMixed
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config, preset
 from llmc.cuda import recorder
@@ -24,12 +25,12 @@ on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
 
 def holding(rows, backend=reference):
     """The same backend, which prefers so many rows of logits; it counts its calls."""
-    names = [name for name in dir(backend) if not name.startswith("_") and name != "PRECISIONS"]
-    found = SimpleNamespace(**{name: getattr(backend, name) for name in names}, HEAD_ROWS=rows, classified=[])
+    found = get_backend(backend)
+    found.HEAD_ROWS, found.classified, whole = rows, [], found.fused_classifier
 
     def fused_classifier(losses, logits, targets, dloss, V):
         found.classified.append(len(logits))
-        backend.fused_classifier(losses, logits, targets, dloss, V)
+        whole(losses, logits, targets, dloss, V)
 
     found.fused_classifier = fused_classifier
     return found
@@ -58,7 +59,7 @@ def assert_near(got, wanted, digits=1e-13):
 @pytest.mark.parametrize("config", [SHARED, CASES[0].config], ids=["shared", "apart"])
 @pytest.mark.parametrize("rows, parts", [(1, [1, 1, 1, 1, 1]), (2 * T, [2, 2, 1]), (4 * T, [3, 2]), (5 * T, [5])])
 def test_losses_and_gradients_are_those_of_all_at_once(config, backend, precision, digits, accumulate, rows, parts):
-    model, whole = (build(each, precision, config) for each in (holding(rows, get_backend(backend)), backend))
+    model, whole = (build(each, precision, config) for each in (holding(rows, backend), backend))
     assert bool(blocks.gradient_tables(config, B, T)[1]) == (config is SHARED)
     x, y = X % config.V, Y % config.V
     losses = [step(each, accumulate, x, y, wait=each is whole) for each in (model, whole)]
@@ -126,7 +127,7 @@ def test_how_many_sequences_there_is_room_for():
     d12 = preset("d12")
 
     def room(rows, B, T, config=d12):
-        backend = SimpleNamespace() if rows is None else SimpleNamespace(HEAD_ROWS=rows)
+        backend = SimpleNamespace(HEAD_ROWS=rows)
         return head.sequences_at_once(config, backend, B, T)
 
     assert [room(1 << 14, n, 1024) for n in (1, 8, 16, 17, 32, 64)] == [1, 8, 16, 16, 16, 16]
@@ -140,7 +141,7 @@ def test_how_many_sequences_there_is_room_for():
 def test_gradients_fit_into_the_logits_memory_and_more_sequences_need_more(name):
     config, sizes = preset(name), []
     for n in range(1, 200):
-        at_once = head.sequences_at_once(config, gpu_mixed, n, config.maxT)
+        at_once = head.sequences_at_once(config, CudaMixed, n, config.maxT)
         shared = sum(np.prod(tensor.shape) for tensor in blocks.gradient_tables(config, n, config.maxT)[1])
         assert shared <= at_once * config.maxT * config.Vp
         sizes.append(at_once)
@@ -161,7 +162,7 @@ def test_a_step_in_16_bits_takes_less_memory_than_pytorchs(n, pytorchs, gb):
 @pytest.fixture
 def rows(monkeypatch):
     """A function that makes the "cuda" backend hold so many rows of logits in 16 bits."""
-    return lambda n: monkeypatch.setattr(gpu_mixed, "HEAD_ROWS", n)
+    return lambda n: monkeypatch.setattr(CudaMixed, "HEAD_ROWS", n)
 
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])

@@ -1,16 +1,23 @@
 """Every layer's backward pass against central differences in float64, and forward and backward against PyTorch."""
 
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from llmc.backends import BACKENDS, Backend, get_backend
+from llmc.backends import BACKENDS, Backend, get_backend, reference
 from llmc.errors import UserError
+from llmc.model import GPT2
+from llmc.parity.cases import CASES
 from llmc.precision import find_precision
 from llmc.tests.engine.finite_differences import assert_close, numeric_gradient
 
 B, T, C, NH = 3, 5, 12, 3
+# what a module must have to train; all else has a default
+LAYERS = "encoder layernorm matmul gelu attention".split()
+LAYERS = [f"{layer}_{way}" for layer in LAYERS for way in ("forward", "backward")]
+LAYERS += ["residual_forward", "fused_classifier", "attention_stats_shape", "global_norm", "scale", "adamw_update"]
 EXACT = 1e-7  # what central differences in float64 can see
 
 
@@ -34,20 +41,35 @@ def weighted(forward, dout):
 
 @pytest.mark.parametrize("name, precision", [*((name, None) for name in BACKENDS), ("cuda", "tf32")])
 def test_every_backend_has_the_functions_of_the_contract(name, precision):
-    module = get_backend(name, precision and find_precision(precision))
+    found = get_backend(name, precision and find_precision(precision))
     for function, member in inspect.getmembers(Backend, inspect.isfunction):
-        if not function.startswith("_"):
+        if not function.startswith("_") and not function.endswith("_numpy"):
             wanted = list(inspect.signature(member).parameters)[1:]
-            if function == "matmul_backward" and getattr(module, "OVERWRITES", False):
-                wanted += ["accumulate"]
-            assert list(inspect.signature(getattr(module, function)).parameters) == wanted, function
+            takes = list(inspect.signature(getattr(found, function)).parameters)
+            assert takes[: len(wanted)] == wanted and set(takes[len(wanted) :]) <= {"version", "precision"}, function
+
+
+def test_only_a_few_functions_have_no_default():
+    layers = SimpleNamespace(**{name: getattr(reference, name) for name in LAYERS})
+    model = GPT2(CASES[0].config, layers)
+    model.init_weights()
+    whole = GPT2(CASES[0].config, "numpy")
+    whole.init_weights()
+    for each in (model, whole):
+        for _ in range(2):
+            each.forward(*CASES[0].batch(), dloss=1.0)
+            each.backward(accumulate=False)
+            each.update(1e-3, max_norm=0.5, weight_decay=0.1)
+    np.testing.assert_array_equal(model.params_flat, whole.params_flat)
+    with pytest.raises(UserError, match="this backend has no attention_cached"):
+        model.backend.attention_cached()
 
 
 def test_unknown_backend_is_refused_and_an_object_is_taken_as_it_is():
     with pytest.raises(UserError, match="no backend 'tpu'.*numpy"):
         get_backend("tpu")
-    mine = object()
-    assert get_backend(mine) is mine
+    mine = get_backend(SimpleNamespace(scale="mine"))
+    assert get_backend(mine) is mine and mine.scale == "mine"
 
 
 # ------------------------------------------------------------------------- against central differences

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from llmc import cuda, kernels
-from llmc.backends import get_backend
+from llmc.backends import MATMUL, get_backend
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.cuda import recorder
-from llmc.kernels import matmul
 from llmc.kernels.matmul_row import fits, matmul_row
 from llmc.kernels.transpose import transpose
 from llmc.model import GPT2
+from llmc.precision import find_precision
 from llmc.sampling import generate
 
 SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
@@ -76,20 +76,17 @@ def varied_run(model):
 
 
 @on_gpu
-@pytest.mark.parametrize("way", matmul.WAYS)
+@pytest.mark.parametrize("way", MATMUL)
 def test_a_run_as_graphs_has_the_bits_of_one_without(graphs, way):
-    before, found = matmul.multiply_by(), []
-    try:
-        matmul.multiply_by(way)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what could not be recorded would warn
-            for on in (True, False):
-                graphs(on)
-                model = small_model()
-                found.append((varied_run(model), bits(model)))
-                assert recorder.recorded() >= 6 or not on
-    finally:
-        matmul.multiply_by(before)
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what could not be recorded would warn
+        for on in (True, False):
+            graphs(on)
+            model = small_model()
+            model.backend.choose(way)
+            found.append((varied_run(model), bits(model)))
+            assert recorder.recorded() >= 6 or not on
     assert found[0] == found[1]
 
 
@@ -256,7 +253,7 @@ def test_matmul_row_takes_one_row_of_whole_words():
 def test_products_in_tf32_are_those_of_float32_but_for_rounding(N, C_in, C_out):
     x, w, dout = (cuda.asarray(a) for a in (draw(1, N, C_in), draw(C_out, C_in, seed=1), draw(1, N, C_out, seed=2)))
     b, found = cuda.asarray(draw(C_out, seed=3)), []
-    for backend in (cuda_backend, cuda_backend.in_tf32()):
+    for backend in (cuda_backend, get_backend("cuda", find_precision("tf32"))):
         out, dx, dw = (cuda.xp.full(shape, nan, "float32") for shape in (dout.shape, x.shape, w.shape))
         dw.fill(1.0)
         backend.matmul_forward(out, x, w, b)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import get_backend, reference
+from llmc.backends import MATMUL, get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
@@ -57,10 +57,9 @@ def agree(function, *arguments, name=None, written=None, tolerance=TOLERANCE, **
 @pytest.fixture
 def own_products():
     """Matmuls by our kernels."""
-    before = matmul.multiply_by()
-    matmul.multiply_by("kernel")
+    cuda_backend.choose("own")
     yield
-    matmul.multiply_by(before)
+    cuda_backend.choose()
 
 
 def nans(*shape):
@@ -142,10 +141,9 @@ def test_matmul(N, C_in, C_out, version):
 
 
 def test_what_multiplies_can_be_chosen(own_products):
-    assert matmul.multiply_by() == "kernel"
     agree(cuda_backend.matmul_forward, nans(1, 9, 5), draw(1, 9, 11), draw(5, 11, seed=1), draw(5, seed=2))
-    with pytest.raises(UserError, match="library or kernel"):
-        matmul.multiply_by("hand")
+    with pytest.raises(UserError, match="matmul is fastest or cublas or own, not 'hand'"):
+        cuda_backend.choose("hand")
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -235,7 +233,7 @@ def test_sampling_gives_the_numpy_backends_ids(cache):
 
 
 def test_float64_is_refused_in_one_sentence():
-    with pytest.raises(UserError, match="float32, not in float64"):
+    with pytest.raises(UserError, match="does not compute in float64"):
         GPT2(SMALL, "cuda", "fp64")
 
 
@@ -245,14 +243,10 @@ def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
     case = CASES[0]
     model = GPT2(case.config, "cuda")
     model.init_weights()
-    before = matmul.multiply_by()
-    try:
-        for way in matmul.WAYS:
-            matmul.multiply_by(way)
-            training_step(model, *case.batch())
-            model.clip_gradients(0.1)
-    finally:
-        matmul.multiply_by(before)
+    for way in MATMUL:
+        model.backend.choose(way)
+        training_step(model, *case.batch())
+        model.clip_gradients(0.1)
 
 
 # ------------------------------------------------------------------------------------------------ on a GPU only

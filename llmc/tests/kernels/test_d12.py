@@ -8,7 +8,6 @@ import pytest
 
 from llmc import cuda
 from llmc.config import preset
-from llmc.kernels import matmul
 from llmc.model import GPT2
 from llmc.parity.compare import RECIPES
 
@@ -49,17 +48,14 @@ def ten_losses(model, values, x, y):
     return np.array(losses)
 
 
-@pytest.mark.parametrize("way", ["library", "kernel"])
+@pytest.mark.parametrize("way", ["cublas", "own"])
 def test_gradients(run, way):
     model, _, x, y, loss, grads, _ = run
-    before = matmul.multiply_by()
-    try:
-        matmul.multiply_by(way)
-        model.zero_grad()
-        assert model.forward(x, y, dloss=1.0) == pytest.approx(loss, abs=1e-5)
-        model.backward()
-    finally:
-        matmul.multiply_by(before)
+    model.backend.choose(way)
+    model.zero_grad()
+    assert model.forward(x, y, dloss=1.0) == pytest.approx(loss, abs=1e-5)
+    model.backward()
+    model.backend.choose()
     worst = {}
     for name, wanted in grads.items():
         worst[name] = np.abs(cuda.asnumpy(model.grads[name]) - wanted).max() / np.abs(wanted).max()

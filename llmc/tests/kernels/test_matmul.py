@@ -146,20 +146,19 @@ def test_bias_and_gelu_after_tensor_cores(N):
         ("fastest", 90, False, 10),
         ("fastest", 90, True, None),
         ("fastest", 86, False, None),
-        ("library", 90, False, None),
-        ("kernel", 90, False, 10),
-        ("kernel", 86, True, 11),
-        ("kernel", 75, False, 9),
+        ("cublas", 90, False, None),
+        ("own", 90, False, 10),
+        ("own", 86, True, 11),
+        ("own", 75, False, 9),
     ],
 )
 def test_what_multiplies(way, capability, tf32, chosen, monkeypatch):
     monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: capability)
     monkeypatch.setattr(cuda, "device", lambda: "gpu")
-    monkeypatch.setattr(matmul, "_way", way)
-    assert matmul._chosen(4096, tf32) == chosen
-    assert matmul._chosen(1, tf32) == (chosen if way == "kernel" else None)  # a few rows are not worth a tile
+    assert matmul._chosen(4096, tf32, way) == chosen
+    assert matmul._chosen(1, tf32, way) == (chosen if way == "own" else None)  # a few rows are not worth a tile
     if chosen:
-        assert matmul.description(tf32).startswith(f"matmul version {chosen} ({'TF32' if tf32 else 'float32'}")
+        assert matmul.description(tf32, way).startswith(f"matmul version {chosen} ({'TF32' if tf32 else 'float32'}")
 
 
 # --------------------------------------------------------------------------------------------------- choosing a tile

@@ -10,7 +10,6 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import mixed
-from llmc.kernels import matmul
 from llmc.kernels.mixed import attention
 from llmc.kernels.mixed.adamw import adamw_update
 from llmc.kernels.mixed.pointwise import round_to
@@ -184,7 +183,8 @@ def test_adamw_rounds_by_the_referees_bits(low, n, has_master):
     params, grads = exact.astype(low), draw(n, seed=1, dtype=low)
     arrays = params, grads, draw(n, seed=2), np.square(draw(n, seed=3)), exact if has_master else None
     numbers = NUMBERS | dict(factor=0.25, clear=True)
-    got = call(backend.adamw_update_rounded, *arrays, key, **numbers)
+    settings = backend.adamw_settings(loss_scale=4.0, key=key, **NUMBERS)
+    got = call(backend.adamw_update_by, *arrays, settings, clear=True)
     wanted = [a if a is None else a.copy() for a in arrays]
     referee.adamw_update_rounded(*wanted, key, **numbers)
     for mine, theirs in zip(got[1:4], wanted[1:4]):
@@ -230,13 +230,10 @@ def test_cublas_and_the_kernel_agree(low, N, C_in, C_out):
     x, w = draw(1, N, C_in, dtype=low), draw(C_out, C_in, seed=1, dtype=low)
     b, dout = draw(C_out, seed=2, dtype=low), draw(1, N, C_out, seed=3, dtype=low)
     results = []
-    for way in ("library", "kernel"):
-        before = matmul.multiply_by()
-        try:
-            matmul.multiply_by(way)
-            results.append(call(backend.matmul_forward, nans(1, N, C_out, dtype=low), x, w, b)[:1])
-            dx, dw = nans(1, N, C_in, dtype=low), np.zeros_like(w)
-            results[-1] += call(backend.matmul_backward, dx, dw, b.copy(), dout, x, w)[:3]
-        finally:
-            matmul.multiply_by(before)
+    for way in ("cublas", "own"):
+        backend.choose(way)
+        results.append(call(backend.matmul_forward, nans(1, N, C_out, dtype=low), x, w, b)[:1])
+        dx, dw = nans(1, N, C_in, dtype=low), np.zeros_like(w)
+        results[-1] += call(backend.matmul_backward, dx, dw, b.copy(), dout, x, w)[:3]
+    backend.choose()
     assert all(near(*pair) for pair in zip(*results))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import choose_attention, get_backend, mixed, reference
+from llmc.backends import get_backend, mixed, reference
 from llmc.errors import UserError
 from llmc.kernels import tensor_cores
 from llmc.kernels.mixed import attention, attention_hopper
@@ -39,13 +39,13 @@ def nans(*shape, dtype=np.float32):
     return cuda.asarray(np.full(shape, np.nan, dtype))
 
 
-def run(qkv, dout, NH, version):
+def run(qkv, dout, NH, version, by="own"):
     """(out, stats, dqkv) on the host."""
     B, T, C = dout.shape
     qkv, dout = cuda.asarray(qkv), cuda.asarray(dout)
     out, stats, dqkv = nans(B, T, C, dtype=qkv.dtype), nans(B, NH, T), nans(B, T, 3 * C, dtype=qkv.dtype)
-    attention.attention_forward(out, stats, qkv, NH, version)
-    attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version)
+    attention.attention_forward(out, stats, qkv, NH, version, by)
+    attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version, by)
     return cuda.asnumpy(out), cuda.asnumpy(stats), cuda.asnumpy(dqkv)
 
 
@@ -132,44 +132,40 @@ def test_huge_scores_and_nan(low):
 
 
 @pytest.fixture
-def by_cudnn():
+def cudnn():
     pytest.importorskip("cudnn", reason="needs the extra [cudnn]")
     if not on_gpu:
         pytest.skip("needs a GPU")
-    attention.attend_by("cudnn")
-    yield
-    attention.attend_by("own")
 
 
 @pytest.mark.parametrize("B, T, NH, hs", SIZES[1:])
-def test_cudnn_is_as_near(low, by_cudnn, B, T, NH, hs):
+def test_cudnn_is_as_near(low, cudnn, B, T, NH, hs):
     qkv, dout = draw(B, T, 3 * NH * hs, dtype=low), draw(B, T, NH * hs, seed=1, dtype=low)
-    out, stats, dqkv = run(qkv, dout, NH, None)
+    out, stats, dqkv = run(qkv, dout, NH, None, "cudnn")
     exact = expected(qkv, dout, NH)
     close(out, exact[0]), close(dqkv, exact[2])
     assert np.abs(stats - exact[1]).max() <= 1e-5 * max(1, np.abs(exact[1]).max())
 
 
 @pytest.mark.parametrize("T, hs", [(5, 20), (1, 8)])
-def test_cudnn_refuses_in_one_sentence(low, by_cudnn, T, hs):
+def test_cudnn_refuses_in_one_sentence(low, cudnn, T, hs):
     with pytest.raises(UserError, match=f"T={T} tokens with heads of {hs} numbers on this GPU .*; use --attention own"):
-        run(draw(1, T, 3 * hs, dtype=low), draw(1, T, hs, dtype=low), 1, None)
+        run(draw(1, T, 3 * hs, dtype=low), draw(1, T, hs, dtype=low), 1, None, "cudnn")
 
 
 @pytest.mark.skipif(on_gpu, reason="there is a GPU")
 def test_cudnn_needs_a_gpu():
     with pytest.raises(UserError, match="needs a GPU; use --attention own"):
-        choose_attention(get_backend("cuda", find_precision("bf16")), "cudnn")
-    assert attention.attend_by() == "own"
+        get_backend("cuda", find_precision("bf16")).choose(attention="cudnn")
 
 
 @pytest.mark.parametrize("backend, precision", [("cuda", "fp32"), ("cpu", "bf16"), ("numpy", "fp16")])
 def test_cudnn_is_for_16_bits_on_a_gpu(backend, precision):
     with pytest.raises(UserError, match="for --backend cuda with --precision bf16 or fp16"):
-        choose_attention(get_backend(backend, find_precision(precision)), "cudnn")
-    choose_attention(get_backend(backend, find_precision(precision)), "own")
+        get_backend(backend, find_precision(precision)).choose(attention="cudnn")
+    get_backend(backend, find_precision(precision)).choose(attention="own")
     with pytest.raises(UserError, match="attention is own or cudnn, not 'flash'"):
-        choose_attention(get_backend(backend, find_precision(precision)), "flash")
+        get_backend(backend, find_precision(precision)).choose(attention="flash")
 
 
 # ------------------------------------------------------------------------------------------------ which version runs

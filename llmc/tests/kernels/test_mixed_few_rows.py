@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import choose_matmul, get_backend, reference
+from llmc.backends import get_backend, reference
 from llmc.kernels.mixed import layernorm, matvec
 from llmc.kernels.mixed.matvec import Way
 from llmc.precision import bfloat16, find_precision
@@ -78,11 +78,11 @@ def test_which_layers_take_it(low, monkeypatch):
     assert len(counted) == 4
     agree("matmul_forward", nans(1, 5, 24, dtype=low), draw(1, 5, 40, dtype=low), w, b)  # too many rows
     agree("matmul_forward", out, draw(2, 2, 39, dtype=low), draw(24, 39, dtype=low), b)  # of odd length
-    choose_matmul(backend, "cublas")
+    backend.choose("cublas")
     try:
         agree("matmul_forward", out, x, w, b)
     finally:
-        choose_matmul(backend, "fastest")
+        backend.choose()
     assert len(counted) == 4
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import choose_matmul, get_backend, reference
+from llmc.backends import MATMUL, get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
@@ -12,7 +12,7 @@ from llmc.kernels import cublas, tensor_cores
 from llmc.kernels.mixed import attention_hopper, matmul, matmul_hopper, matmul_own
 from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
-from llmc.tests.kernels.sixteen_bits import GAP, agree, nans, tokens
+from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, nans, tokens
 from llmc.tests.kernels.sixteen_bits import draw as drawn
 
 SIZES = [(1, 1, 1), (130, 24, 72), (33, 135, 67)]
@@ -154,9 +154,9 @@ def test_tiles_fit_and_leave_no_multiprocessor_idle():
 @pytest.fixture
 def own():
     """--matmul own, for as long as a test lasts."""
-    choose_matmul(get_backend("cuda", find_precision("bf16")), "own")
+    backend.choose("own")
     yield
-    choose_matmul(get_backend("cuda", find_precision("bf16")), "fastest")
+    backend.choose()
 
 
 def test_layers_by_our_own(own):
@@ -168,15 +168,14 @@ def test_layers_by_our_own(own):
     agree("matmul_backward", dx, dw, b.copy(), drawn(1, N, C_out, seed=3, dtype=low), x, w)
 
 
-@pytest.mark.parametrize("backend, precision", [("cuda", "fp32"), ("cpu", "bf16"), ("numpy", "fp16")])
-def test_own_matmuls_are_for_16_bits_on_a_gpu(backend, precision):
+@pytest.mark.parametrize("backend, precision", [("cpu", "bf16"), ("numpy", "fp16")])
+def test_own_matmuls_are_for_a_gpu(backend, precision):
     found = get_backend(backend, find_precision(precision))
-    with pytest.raises(UserError, match="for --backend cuda with --precision bf16 or fp16"):
-        choose_matmul(found, "own")
-    for whose in ("fastest", "cublas"):
-        choose_matmul(found, whose)
+    for whose in ("own", "cublas"):
+        with pytest.raises(UserError, match=f"--matmul {whose} is for --backend cuda; leave it out here"):
+            found.choose(whose)
     with pytest.raises(UserError, match="matmul is fastest or cublas or own, not 'cutlass'"):
-        choose_matmul(found, "cutlass")
+        found.choose("cutlass")
 
 
 @pytest.mark.parametrize(
@@ -189,28 +188,26 @@ def test_the_version_that_a_gpu_takes(monkeypatch, capability, dtype, version):
     assert matmul_own.best(bfloat16() if dtype == "bfloat16" else dtype) == version
     if capability < 70:
         with pytest.raises(UserError, match="need a GPU with tensor cores"):
-            matmul.matmul_by("own")
-        assert matmul.matmul_by() == "fastest"
+            backend.choose("own")
+        assert backend.matmul == "fastest"
 
 
 @pytest.mark.parametrize("gelu", [0, 1, 2])
 @pytest.mark.parametrize("fits", [True, False])
-@pytest.mark.parametrize("whose, way", [("fastest", None), ("cublas", None), ("own", None), ("fastest", "kernel")])
-def test_which_products_are_hoppers(monkeypatch, gelu, fits, whose, way):
+@pytest.mark.parametrize("whose", MATMUL)
+def test_which_products_are_hoppers(monkeypatch, gelu, fits, whose):
     product, *_ = made("matmul_backward_input" if gelu == 2 else "matmul_forward", 8, 16, 24, gelu=gelu)
-    monkeypatch.setattr(matmul, "matmul_by", lambda: whose)
-    monkeypatch.setattr(matmul, "multiply_by", lambda: way or "fastest")
     monkeypatch.setattr(matmul_hopper, "fits", lambda product: fits)
     wanted = whose == "own" or whose == "fastest" and gelu > 0
-    assert matmul._by_hoppers(product) == (fits and way is None and wanted)
+    assert matmul._by_hoppers(product, whose) == (fits and wanted)
 
 
-def test_a_model_learns_as_with_the_others(own):
+def test_a_model_learns_as_with_the_others():
     """Weights and gradients differ by what the order of sums changes, before they are rounded."""
     config, found = GPT2Config(maxT=16, V=100, L=1, NH=2, C=32), {}
     for whose in ("own", "cublas"):
         model = GPT2(config, "cuda", "bf16")
-        choose_matmul(model.backend, whose)
+        model.backend.choose(whose)
         model.init_weights()
         losses = [training_step(model, tokens(2, 12, V=100), tokens(2, 12, V=100, seed=1)) for _ in range(3)]
         found[whose] = losses, cuda.asnumpy(model.grads.flat).astype(np.float64)

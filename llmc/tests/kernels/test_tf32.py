@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import get_backend
+from llmc.backends import MATMUL, get_backend
 from llmc.bench.step import training_step
 from llmc.cuda import recorder
 from llmc.errors import UserError
-from llmc.kernels import cublas, matmul, tensor_cores
+from llmc.kernels import cublas, tensor_cores
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.precision import find_precision
@@ -22,17 +22,15 @@ APART = 1e-2  # of a gradient's length: what rounding every factor to 11 signifi
 CASE = next(case for case in CASES if case.name == "odd")
 
 
-@pytest.fixture(params=matmul.WAYS)
+@pytest.fixture(params=MATMUL)
 def way(request):
     """Matmuls by the library, by our kernels, by the faster of both."""
-    before = matmul.multiply_by()
-    matmul.multiply_by(request.param)
-    yield request.param
-    matmul.multiply_by(before)
+    return request.param
 
 
-def build(precision, backend="cuda", case=CASE):
+def build(precision, backend="cuda", case=CASE, way="fastest"):
     model = GPT2(case.config, backend, precision)
+    model.backend.choose(way)
     for name, values in case.weights().items():
         model.params[name][...] = model.backend.from_numpy(values.astype(model.precision.weights))
     return model
@@ -53,7 +51,7 @@ def apart(a, b):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_loss_and_gradients_are_near_those_of_float64_and_rounded(case, way):
-    exact, rounded = gradients(build("fp64", "numpy", case), case), gradients(build("tf32", case=case), case)
+    exact, rounded = gradients(build("fp64", "numpy", case), case), gradients(build("tf32", case=case, way=way), case)
     assert 1e-7 < abs(rounded[0] - exact[0]) < 1e-3
     for name, grad in exact[1].items():
         assert apart(rounded[1][name], grad) < APART, name
@@ -66,39 +64,27 @@ def test_two_models_of_one_process_keep_their_precision(way):
     def losses(models):
         return [[training_step(model, *CASE.batch()) for _ in range(4)] for model in models]
 
-    alone = [losses([build(precision)])[0] for precision in ("fp32", "tf32")]
-    models = [build(precision) for precision in ("fp32", "tf32")]
+    alone = [losses([build(precision, way=way)])[0] for precision in ("fp32", "tf32")]
+    models = [build(precision, way=way) for precision in ("fp32", "tf32")]
     together = [[training_step(model, *CASE.batch()) for model in models] for _ in range(4)]
     assert list(zip(*together)) == [tuple(each) for each in alone]
     assert alone[0] != alone[1]
 
 
 def test_recordings_of_one_precision_are_not_those_of_the_other(monkeypatch):
-    before, keys = matmul.multiply_by(), []
+    keys = []
     monkeypatch.setattr(recorder, "repeat", lambda key, arrays, work: keys.append(key))
     monkeypatch.setattr(recorder, "graphs", lambda: True)  # whatever ran before in this process
-    try:
-        matmul.multiply_by("kernel")  # what the emulator's recorder sees, too
-        backend = get_backend("cuda")
-        for each in (backend, backend.in_tf32(), backend.in_tf32()):
-            each.repeat(("forward", 1), [], None)
-    finally:
-        matmul.multiply_by(before)
+    for precision in ("fp32", "tf32", "tf32"):
+        backend = get_backend("cuda", find_precision(precision))
+        backend.choose("own")  # what the emulator's recorder sees, too
+        backend.repeat(("forward", 1), [np.zeros(1, np.float32)], None)
     assert keys[0] != keys[1] == keys[2]
 
 
 def test_a_model_in_tf32_samples_with_and_without_a_cache():
     texts = [list(generate(build("tf32"), [1, 2], 8, temperature=0, cache=cache)) for cache in (True, False)]
     assert texts[0] == texts[1]
-
-
-def test_everything_but_the_products_is_the_backend_itself():
-    exact, rounded = get_backend("cuda"), get_backend("cuda", TF32)
-    names = [name for name in vars(exact) if not name.startswith("_") and callable(getattr(exact, name))]
-    others = {name for name in names if getattr(rounded, name) is not getattr(exact, name)}
-    products = {"matmul_forward", "matmul_gelu_forward", "matmul_backward", "attention_forward", "attention_backward"}
-    assert others == products | {"repeat"}
-    assert not hasattr(rounded, "adamw_update_rounded")
 
 
 def test_what_has_no_tf32_says_so_in_one_sentence(monkeypatch):
@@ -111,7 +97,7 @@ def test_what_has_no_tf32_says_so_in_one_sentence(monkeypatch):
     monkeypatch.setattr(cuda, "device", lambda: "gpu")
     monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: 75)
     with pytest.raises(UserError, match=r"^tf32 needs a GPU of compute capability 8\.0 or more, .* 7\.5; use fp32"):
-        backend.in_tf32()
+        backend.in_precision(TF32)
 
 
 def test_numpys_products_round_to_the_nearest_of_11_significant_bits():

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import llmc
+from llmc.backends import Backend
 from llmc.config import GPT2Config, preset
 from llmc.errors import UserError
 from llmc.model import GPT2, training_buffers
@@ -143,7 +144,7 @@ def test_on_a_gpu_its_own_memory_counts(monkeypatch):
     monkeypatch.setattr("llmc.cuda.free_memory", lambda: 5 * GiB)
     settings = TrainSettings(preset="d12", batch_size=64, sequence_length=1024, backend="cuda")
     monkeypatch.setattr(
-        "llmc.model.get_backend", lambda name, precision: SimpleNamespace(attention_stats_shape=lambda *s: s)
+        "llmc.model.get_backend", lambda name, precision: Backend(SimpleNamespace(attention_stats_shape=lambda *s: s))
     )
     text = refused(settings)
     assert "of the GPU's memory" in text and "5.0 GiB are free" in text and "--batch-size " in text

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llmc.backends import get_backend
 from llmc.checkpoints.folder import checkpoints, load_checkpoint, load_model
 from llmc.checkpoints.saved_files import read_record
 from llmc.config import PRESETS, GPT2Config
@@ -272,7 +273,7 @@ def test_unchanged_surroundings_are_not_mentioned(half):
 
 @pytest.mark.parametrize("name", ["numpy", "cpu"])
 def test_surroundings_compare(name):
-    found = surroundings(name)
+    found = surroundings(get_backend(name))
     assert found == json.loads(json.dumps(found)) and found["backend"] == name and differences(found, found) == []
     other = {**found, "processor": "z80 (basic)", "BLAS": "abacus"}
     assert differences(other, found) == [f"{key} {found[key]} instead of {other[key]}" for key in ("processor", "BLAS")]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import gpu, gpu_mixed
 from llmc.checkpoints.folder import checkpoints
 from llmc.tests.tiny_corpus import write_corpus
 from llmc.training import Trainer, TrainSettings, loop, train
@@ -84,11 +83,10 @@ def test_nothing_waits_while_a_step_is_launched(settings, monkeypatch, changes):
         read = later(array)
         return lambda: waits(read())
 
-    for module in (gpu, gpu_mixed):
-        monkeypatch.setattr(module, "to_numpy", waits)
-        monkeypatch.setattr(module, "later", read_later)
-        norm = module.global_norm
-        monkeypatch.setattr(module, "global_norm", lambda grads, norm=norm: float(waits(np.array(norm(grads)))))
+    backend, norm = trainer.model.backend, trainer.model.backend.global_norm
+    monkeypatch.setattr(backend, "to_numpy", waits)
+    monkeypatch.setattr(backend, "later", read_later)
+    monkeypatch.setattr(backend, "global_norm", lambda grads: float(waits(np.array(norm(grads)))))
     rows = [first]
     for _ in range(2):
         launching = True

@@ -99,8 +99,7 @@ def rows() -> Results:
         table = json.loads(STORED.read_text(encoding="utf-8"))
         return Results(table["rows"], limits(), f"reference: {table['device']}, B · T = 8192")
     found = measure(lengths=(256, 1024, 4096), decoded=((1, 1024), (8, 1024)))
-    with times.by_library():
-        return Results(found, times.limits(), f"measured here: {cuda.name_of_gpu()}, B · T = 8192")
+    return Results(found, times.limits(), f"measured here: {cuda.name_of_gpu()}, B · T = 8192")
 
 
 def table(results, what) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.backends import get_backend
+from llmc.backends.contract import Around
 from llmc.bench.versus import BATCHES
 from llmc.cuda import recorder
 from llmc.precision import find_precision
@@ -69,19 +70,13 @@ class Marks:
         return cuda.xp.cuda.get_elapsed_time(self._first, mark) if self._on_gpu else mark
 
 
-class Around:
+def calls_through(backend, around):
     """A backend that does what another one does, each call of a function through around(name, call)."""
 
-    repeat = None  # a graph would hide the calls
+    def wrapped(name, function):
+        return lambda *arguments, **named: around(name, partial(function, *arguments, **named))
 
-    def __init__(self, backend, around):
-        self._backend, self._around = backend, around
-
-    def __getattr__(self, name):
-        function = getattr(self._backend, name)
-        if not callable(function):
-            return function
-        return lambda *arguments, **named: self._around(name, partial(function, *arguments, **named))
+    return Around(backend, wrapped)
 
 
 def then_wait(name, call):
@@ -126,7 +121,7 @@ def record(model, name, batches, as_graphs=False) -> list[Call]:
     """
     marks = Marks()
     around = partial(marks.span, wait=name == "after every call")
-    with backend(model, model.backend if as_graphs else Around(model.backend, around)):
+    with backend(model, model.backend if as_graphs else calls_through(model.backend, around)):
         for x, y in batches:
             ahead(model, x, y, marks.span) if as_graphs else STEPS[name](model, x, y)
     return marks.calls()
@@ -160,7 +155,7 @@ def waits(model, B, T) -> list[dict]:
 def _step_times(model, name, batches):
     """Medians: ms a step by the wall clock; ms that the host takes to launch one on an idle GPU."""
     whole, host = [], []
-    with backend(model, Around(model.backend, then_wait) if name == "after every call" else model.backend):
+    with backend(model, calls_through(model.backend, then_wait) if name == "after every call" else model.backend):
         for x, y in batches[:WARM_UP]:
             STEPS[name](model, x, y)
         for steps, times in [(TIMED, whole), (1, host)] * TURNS:

@@ -14,7 +14,7 @@ import numpy as np
 from llmc import cuda
 from llmc.bench.kernels import tuning
 from llmc.bench.kernels.checks import inspected
-from llmc.bench.kernels.times import by_library, limits, microseconds
+from llmc.bench.kernels.times import limits, microseconds
 from llmc.kernels import cublas, matmul
 from llmc.kernels.tiling import TILES, Tile
 
@@ -121,8 +121,7 @@ class Times(NamedTuple):
 def times(product, sizes, measured=True) -> Times:
     """Of all versions of a product (M, N, K): measured, where there is a GPU and it may be; or else stored."""
     if measured and cuda.device() == "gpu":
-        with by_library():
-            rows, bounds, place = ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}"
+        rows, bounds, place = ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}"
     else:
         rows = [row for row in stored(sizes) if row["product"] == product and "tile" not in row]
         bounds, place = rows[0], f"stored: {rows[0]['device']}, M · N · K = {' · '.join(map(str, sizes))}"
@@ -146,15 +145,15 @@ def ladder(name, MNK) -> list[dict]:
     known, *others = (arrays(name, *MNK, seed) for seed in range(1 + tuning.SETS))
     expected, found = tuning._expected(name, *known, *MNK), []
     for version in (*range(1, 10), None):
-        mine, launch = known[0].copy(), partial(matmul._product, name, N=MNK[1], K=MNK[2], version=version)  # (M, N)
-        with by_library():
-            launch(mine, *known[1:])
-            error = tuning.difference(mine, expected)
-            row = {"product": name, **dict(zip("MNK", MNK)), "version": f"v{version}" if version else "library"}
-            row |= {"error": float(f"{error:.3g}"), "right": bool(error <= tuning.AGREE)}
-            if cuda.device() == "gpu":
-                us = microseconds([partial(launch, *each) for each in others], graph=version is not None)
-                row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{2 * np.prod(MNK) / us / 1e6:.4g}")}
+        how = dict(N=MNK[1], K=MNK[2], version=version, tf32=False, by="cublas")
+        mine, launch = known[0].copy(), partial(matmul._product, name, **how)  # (M, N)
+        launch(mine, *known[1:])
+        error = tuning.difference(mine, expected)
+        row = {"product": name, **dict(zip("MNK", MNK)), "version": f"v{version}" if version else "library"}
+        row |= {"error": float(f"{error:.3g}"), "right": bool(error <= tuning.AGREE)}
+        if cuda.device() == "gpu":
+            us = microseconds([partial(launch, *each) for each in others], graph=version is not None)
+            row |= {"us": float(f"{us:.4g}"), "tflop_s": float(f"{2 * np.prod(MNK) / us / 1e6:.4g}")}
         found.append(row)
     return found
 
@@ -174,6 +173,5 @@ def rows(big, fc, thin, parts) -> list[dict]:
 
 def measure() -> list[dict]:
     """The whole table, on this GPU."""
-    with by_library():
-        bounds = {"device": cuda.name_of_gpu(), **limits()}
-        return [row | bounds for row in rows(BIG, FC, THIN, PARTS)]
+    bounds = {"device": cuda.name_of_gpu(), **limits()}
+    return [row | bounds for row in rows(BIG, FC, THIN, PARTS)]

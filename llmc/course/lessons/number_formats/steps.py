@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from llmc.backends import get_backend
+from llmc.backends.contract import Around
 from llmc.config import GPT2Config
 from llmc.model import GPT2
 
@@ -21,17 +22,17 @@ GRADIENTS = {"fused_classifier": (1,), "matmul_backward": (0,), "gelu_backward":
 GRADIENTS |= {"layernorm_backward": (0,), "attention_backward": (0,)}
 
 
-class After:
+class After(Around):
     """A backend whose results go through functions of ours, in place: activation(array), gradient(array); None: none.
 
     The two get float32 arrays (any shape) that they may change.
     """
 
     def __init__(self, backend, activation=None, gradient=None):
-        self._backend, self._then = get_backend(backend), ((ACTIVATIONS, activation), (GRADIENTS, gradient))
+        self._then = (ACTIVATIONS, activation), (GRADIENTS, gradient)
+        super().__init__(get_backend(backend), self._around)
 
-    def __getattr__(self, name):
-        function = getattr(self._backend, name)
+    def _around(self, name, function):
         after = [(place, then) for places, then in self._then if then for place in places.get(name, ())]
 
         def wrapped(*arguments, **options):

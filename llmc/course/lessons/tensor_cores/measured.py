@@ -23,7 +23,7 @@ from llmc.course.lessons.matmul_kernels.ladders import columns
 from llmc.course.lessons.tensor_cores.steps import AGREE, BF16, launch
 from llmc.errors import UserError
 from llmc.kernels import tensor_cores
-from llmc.kernels.mixed import attention, matmul
+from llmc.kernels.mixed import attention, attention_cudnn, matmul
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.mixed.pointwise import round_to
 
@@ -95,15 +95,13 @@ def heads(sizes, versions, time=True) -> list[dict]:
     ]  # fmt: skip
 
     def forward(version, qkv, out, stats, dout, dqkv):
-        attention.attend_by("own" if version else "cudnn")
-        attention.attention_forward(out, stats, qkv, NH, version=version)
+        attention.attention_forward(out, stats, qkv, NH, version=version, by="cudnn")
 
     def backward(version, qkv, out, stats, dout, dqkv):  # after a forward pass of the same version
-        attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version=version)
+        attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version=version, by="cudnn")
 
     found = compared("attention", sizes, forward, versions, sets, 1, flops)
     found += compared("attention backward", sizes, backward, versions, sets, 4, 2.5 * flops, before=forward)
-    attention.attend_by("own")
     return found
 
 
@@ -117,7 +115,7 @@ def able_to_attend() -> tuple:
     """Versions of attention that this device runs, and None if cuDNN is there."""
     own = (1, 2, 3) if 9 in able() else (1, 2)
     try:
-        attention.attend_by("cudnn")
+        attention_cudnn.library()
     except UserError:
         return own
     return (*own, None)
