@@ -23,18 +23,13 @@ from llmc.kernels import (
     classifier,
     cublas,
     encoder,
-    gelu,
     layernorm,
     matmul,
     norm,
-    residual,
+    pointwise,
     tensor_cores,
 )
-from llmc.kernels import attention_backward as attention_back
 from llmc.kernels import attention_cached as attention_decoding
-from llmc.kernels import encoder_backward as encoder_back
-from llmc.kernels import gelu_backward as gelu_back
-from llmc.kernels import layernorm_backward as layernorm_back
 from llmc.switches import switch
 
 synchronize = cuda.synchronize  # waits until everything launched so far is done; for clocks
@@ -128,20 +123,20 @@ def _newest(function, **chosen):
 
 encoder_forward = _newest(encoder.encoder_forward)
 encoder_forward_at = encoder.encoder_forward_at
-encoder_backward = _newest(encoder_back.encoder_backward)
+encoder_backward = _newest(encoder.encoder_backward)
 layernorm_forward = _newest(layernorm.layernorm_forward)
 layernorm_again = _newest(layernorm.layernorm_again)
-layernorm_backward = _newest(layernorm_back.layernorm_backward)
-residual_forward = _newest(residual.residual_forward)
+layernorm_backward = _newest(layernorm.layernorm_backward)
+residual_forward = _newest(pointwise.residual_forward)
 residual_layernorm_forward = _newest(layernorm.residual_layernorm_forward)
 matmul_forward = _newest(matmul.matmul_forward)
 matmul_gelu_forward = _newest(matmul.matmul_gelu_forward)
 matmul_backward = _newest(matmul.matmul_backward)
-gelu_forward = _newest(gelu.gelu_forward)
+gelu_forward = _newest(pointwise.gelu_forward)
 gelu_again = _newest(matmul.gelu_again)
-gelu_backward = _newest(gelu_back.gelu_backward)
+gelu_backward = _newest(pointwise.gelu_backward)
 attention_forward = _newest(attention.attention_forward)
-attention_backward = _newest(attention_back.attention_backward)
+attention_backward = _newest(attention.attention_backward)
 attention_cached = _newest(attention_decoding.attention_cached)
 fused_classifier = _newest(classifier.fused_classifier)
 scale = _newest(norm.scale)
@@ -170,7 +165,7 @@ class InTF32:
     def __init__(self):
         for function in (matmul.matmul_forward, matmul.matmul_gelu_forward, matmul.matmul_backward):
             setattr(self, function.__name__, _newest(function, tf32=True))
-        for function in (attention.attention_forward, attention_back.attention_backward):
+        for function in (attention.attention_forward, attention.attention_backward):
             setattr(self, function.__name__, _newest(function, tf32=True))
 
     def __getattr__(self, name):

@@ -24,8 +24,8 @@ from llmc.switches import switch
 FOLDER = Path(__file__).parent
 INCLUDE = re.compile(r'^#include "([\w./]+)"$', re.MULTILINE)
 SOURCES = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
-LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # the others are parts of a layer
-STEPS = tuple(sorted(path.stem for path in FOLDER.glob("ladder/*.cu")))
+LAYERS = (*(name for name in SOURCES if (FOLDER / f"{name}.py").exists()), "ladder")  # other sources are parts of one
+STEPS = tuple(f"ladder/{path.stem}" for path in sorted(FOLDER.glob("ladder/*.cu")))
 
 
 def source(layer: str, name: str = "") -> str:
@@ -39,8 +39,9 @@ def file_of(layer: str, name: str = "") -> Path:
     layer may also be a further file of a layer, "attention_flash", or in the folder mixed, "mixed/encoder".
     """
     ours, step = FOLDER / f"{layer}.cu", FOLDER / "ladder" / f"{layer}.cu"
-    own = not step.exists() or ours.exists() and (not name or f" {name}(" in ours.read_text(encoding="utf-8"))
-    return ours if own else step
+    if not step.exists() or ours.exists() and re.search(rf"\b{name}\(", ours.read_text(encoding="utf-8")):
+        return ours
+    return step
 
 
 def _text(file):
@@ -53,12 +54,26 @@ def _text(file):
     return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
+_instead = {}
+
+
+@contextmanager
+def instead(versions):
+    """Inside the block, laddered launchers take these versions where nobody asks for one: {"bias_backward": 2}."""
+    _instead.update(versions)
+    try:
+        yield
+    finally:
+        _instead.clear()
+
+
 def laddered(*steps):
     """For a launcher: these versions of its kernels are steps of a lesson, which `llmc.kernels.ladder` launches."""
 
     def with_steps(launcher):
         @wraps(launcher)
         def launch(*arguments, version=None, **named):
+            version = version or _instead.get(launcher.__name__)
             if version in steps:
                 from llmc.kernels import ladder  # which builds on the launchers
 

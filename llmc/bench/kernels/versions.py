@@ -1,6 +1,7 @@
 """The versions that there are of each kernel."""
 
 from importlib import import_module
+from inspect import signature
 from typing import NamedTuple
 
 from llmc import cuda
@@ -41,8 +42,8 @@ class Version(NamedTuple):
     @property
     def chosen(self) -> bool:
         """Whether llmc uses this version."""
-        newest = on_tensor_cores(self.module)[self.function][1] if self.tf32 else self.module.VERSIONS[self.function]
-        return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
+        cores = on_tensor_cores(self.module)
+        return self.number in (None, cores[self.function][1] if self.tf32 else default(self.module, self.function))
 
     @property
     def by_library(self) -> bool:
@@ -63,6 +64,11 @@ class Version(NamedTuple):
     def launches_by(self):
         """The module through which its kernels are found."""
         return self.module
+
+
+def default(module, function) -> int:
+    """The version of a function of llmc/kernels that runs where nobody asks for one, on a GPU without tensor cores."""
+    return signature(getattr(module, function)).parameters["version"].default or module.VERSIONS[function]
 
 
 def on_tensor_cores(module) -> dict:

@@ -21,7 +21,7 @@ from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import AGREE_TF32, Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, encoder, layernorm, matmul, matmul_row, norm, source, tiling, transpose
+from llmc.kernels import SOURCES, STEPS, encoder, layernorm, matmul, matmul_row, norm, source, tiling, transpose
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -53,7 +53,7 @@ def test_every_version_is_right(function, sizes):
 
 @on_emulator
 def test_every_kernel_of_every_file_is_launched(monkeypatch):
-    there = {name for layer in SOURCES for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
+    there = {name for layer in (*SOURCES, *STEPS) for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
     launched = set()
 
     def launch(self, grid, block, args, shared_mem=0):
@@ -115,6 +115,7 @@ def test_names():
     assert {v.function for v in versions("layernorm")} == {
         "layernorm_forward",
         "residual_layernorm_forward",
+        "layernorm_backward",
     }
     with pytest.raises(UserError, match="no kernel 'gleu'; choose one of .*gelu_forward"):
         versions("gleu")
@@ -191,7 +192,7 @@ def test_the_stored_table_of_the_h200_is_whole():
 @on_emulator
 def test_tf32_has_a_table_of_its_own(capsys):
     rows = json.loads(run(capsys, "attention", "--precision", "tf32", "--json"))
-    assert [row["kernel"] for row in rows] == ["attention_forward_v7"]
+    assert [row["kernel"] for row in rows] == ["attention_forward_v7", "attention_backward_v5"]
     assert rows[0]["right"] and 1e-5 < rows[0]["error"] < AGREE_TF32
     with pytest.raises(UserError, match="there is no kernel 'gelu_forward'"):
         versions("gelu_forward", tf32=True)

@@ -21,7 +21,7 @@ from llmc.bench.kernels.cases import Numbers
 from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, RED, SKY, bars, curves, level, panels, plain_ticks
 from llmc.course.lessons.matmul_kernels.ladders import columns
 from llmc.course.lessons.reductions.ladders import TABLE
-from llmc.kernels import attention, attention_backward, attention_cached, ceil_div
+from llmc.kernels import attention, attention_cached, ceil_div
 
 STORED = Path("reference/h200_attention.json")  # in the lessons' folder
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -202,7 +202,7 @@ def _one_length(B, T, NH, hs, clock, torch):
     operations = 2 * 2 * B * NH * hs * (T * (T + 1) // 2)  # forward: two products of all pairs that are seen
     shape = {"B": B, "T": T, "NH": NH, "hs": hs}
     forward = partial(attention.attention_forward, out, stats, qkv, NH)
-    backward = partial(attention_backward.attention_backward, dqkv, dout, out, stats, qkv, NH)
+    backward = partial(attention.attention_backward, dqkv, dout, out, stats, qkv, NH)
     forward()  # what the backward pass reads
     for what, call, versions, flops in (
         ("forward", forward, FORWARD, operations),
