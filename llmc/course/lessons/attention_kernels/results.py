@@ -209,7 +209,8 @@ def _one_length(B, T, NH, hs, clock, torch):
         ("backward", backward, BACKWARD, operations * 5 // 2),
     ):
         for version in versions if cuda.device() == "gpu" else versions[:-2]:  # the last two are for tensor cores
-            us = clock([partial(call, version)], graph=(what, version) != ("forward", 2))  # which calls the library
+            graph = (what, version) != ("forward", 2)  # which calls the library
+            us = clock([partial(call, version=version)], graph=graph)
             extra = 4 * B * NH * T * (T if what == "forward" and version < 3 else 1)  # probabilities; stats or delta
             row = shape | dict(what=what, by=f"llmc v{version}", tf32=version == versions[-1], us=us, extra=extra)
             yield row | {"tflop_s": flops / us / 1e6}
@@ -253,7 +254,7 @@ def _decoding(B, T, NH, hs, clock, torch):
     qkv, out, start = normal(B, 1, 3 * C), cuda.empty((B, 1, C)), cuda.xp.full(1, T - 1, np.int32)
     shape, attend = dict(what="decoding", B=B, T=T, NH=NH, hs=hs, tf32=False), attention_cached.attention_cached
     for version in (1, 2, 3):
-        us = clock([partial(attend, out, cache, qkv, NH, start, version) for cache in caches])
+        us = clock([partial(attend, out, cache, qkv, NH, start, version=version) for cache in caches])
         yield shape | dict(by=f"llmc v{version}", us=us, gb_s=each / us / 1e3)
     if torch:
         q = torch.from_dlpack(qkv)[..., :C].view(B, 1, NH, hs).transpose(1, 2)  # (B, NH, 1, hs)

@@ -1,11 +1,11 @@
-"""The steps that led to the kernels of llmc/kernels, from simple to clever: what only lessons, benches and tests run.
+"""The steps that led to the kernels of this folder, from simple to clever: what only lessons, benches and tests run.
 
-<layer>.cu has the older versions of the kernels in ../<layer>.cu, which it includes if it needs a function from there;
-mixed/ has those of 16 bits. A function here launches the steps that it names; what its arguments are is said by the one
-of its name in ../<layer>.py, which comes here when it is asked for one of them (`laddered`). Softmax is a ladder of its
-own: a training step computes it within attention and within the loss. The steps of the products are launched where the
-others are, in ../matmul.py, ../mixed/matmul_own.py and ../mixed/matmul_hopper.py: they differ by little but their
-kernels.
+ladder/<layer>.cu has the older versions of the kernels in <layer>.cu, which it includes if it needs a function from
+there; ladder/mixed has those of 16 bits. A function here launches the steps that it names; what its arguments are is
+said by the one of its name in <layer>.py, which comes here when it is asked for one of them (`laddered`). Softmax is a
+ladder of its own: a training step computes it within attention and within the loss. The steps of the products are
+launched where the others are, in matmul.py, mixed/matmul_own.py and mixed/matmul_hopper.py: they differ by little but
+their kernels.
 """
 
 import numpy as np
