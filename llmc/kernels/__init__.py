@@ -54,17 +54,7 @@ def _text(file):
     return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
-_instead = {}
-
-
-@contextmanager
-def instead(versions):
-    """Inside the block, laddered launchers take these versions where nobody asks for one: {"bias_backward": 2}."""
-    _instead.update(versions)
-    try:
-        yield
-    finally:
-        _instead.clear()
+INSTEAD = {}  # {"bias_backward": the version that this launcher takes where nobody asks for one, if not its own}
 
 
 def laddered(*steps):
@@ -73,7 +63,7 @@ def laddered(*steps):
     def with_steps(launcher):
         @wraps(launcher)
         def launch(*arguments, version=None, **named):
-            version = version or _instead.get(launcher.__name__)
+            version = version or INSTEAD.get(launcher.__name__)
             if version in steps:
                 from llmc.kernels import ladder  # which builds on the launchers
 

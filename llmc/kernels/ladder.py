@@ -38,29 +38,30 @@ LONGEST = 6144  # numbers of a row whose two sums fit in 48 KB of shared memory,
 
 def gelu_forward(out, x, version):
     """v1, v3, v4."""
-    grid = {1: blocks_for(x.size), 3: blocks_at_once(x.size, each=4), 4: blocks_for(x.size, each=4)}[version]
-    kernel("pointwise", f"gelu_forward_v{version}")((grid,), (THREADS,), (out, x, np.int32(x.size)))
+    _launch_each("pointwise", "gelu_forward", version, x.size, (out, x, np.int32(x.size)), walks=version == 3)
 
 
 def gelu_backward(dx, dout, x, version):
     """v1, v2."""
-    grid = {1: blocks_for(x.size), 2: blocks_at_once(x.size, each=4)}[version]
-    kernel("pointwise", f"gelu_backward_v{version}")((grid,), (THREADS,), (dx, dout, x, np.int32(x.size)))
+    _launch_each("pointwise", "gelu_backward", version, x.size, (dx, dout, x, np.int32(x.size)))
 
 
 def residual_forward(out, x1, x2, version):
     """v1, v3."""
-    grid = {1: blocks_for(out.size), 3: blocks_at_once(out.size, each=4)}[version]
-    kernel("pointwise", f"residual_forward_v{version}")((grid,), (THREADS,), (out, x1, x2, np.int32(out.size)))
+    _launch_each("pointwise", "residual_forward", version, out.size, (out, x1, x2, np.int32(out.size)))
 
 
 def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False, *, version):
     """v1, v2."""
-    n = params.size
-    grid = {1: blocks_for(n), 2: blocks_at_once(n, each=4)}[version]
     numbers = adamw.settings(lr, beta1, beta2, eps, weight_decay, t)[: adamw.FACTOR]
-    arguments = (params, grads, m, v, np.int32(n), *numbers, np.int32(clear))
-    kernel("adamw", f"adamw_update_v{version}")((grid,), (THREADS,), arguments)
+    arguments = (params, grads, m, v, np.int32(params.size), *numbers, np.int32(clear))
+    _launch_each("adamw", "adamw_update", version, params.size, arguments)
+
+
+def _launch_each(layer, function, version, n, arguments, walks=True):
+    """A launch with a thread for each of n elements in v1, else for each four; walks: with a grid-stride loop."""
+    grid = blocks_for(n) if version == 1 else blocks_at_once(n, each=4) if walks else blocks_for(n, each=4)
+    kernel(layer, f"{function}_v{version}")((grid,), (THREADS,), arguments)
 
 
 def scale(grads, factor, version):

@@ -85,7 +85,7 @@ def versions(name="all", tf32=False) -> list[Version]:
     found = []
     for layer in LAYERS:
         module = import_module(f"llmc.kernels.{layer}")
-        for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
+        for function, last in getattr(module, "VERSIONS", {}).items():  # cublas has no ladder
             on_cores = on_tensor_cores(module).get(function, ())
             numbers = [None] * (layer == "matmul" and cuda.device() == "gpu")
             if tf32:

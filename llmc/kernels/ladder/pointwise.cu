@@ -1,19 +1,13 @@
 /* Steps of lesson 12: other ways to compute GELU, its gradient and the residual stream than ../pointwise.cu has.
 
-gelu_forward
+gelu_forward and residual_forward
 v1  one thread per element
-v2  one thread per four elements, moved by 128-bit loads and stores: what llmc uses
-v3  v2 with a grid-stride loop: a grid as large as the GPU holds at once walks over the whole array
-v4  v3 with the gate as 1 / (1 + exp(-2u)), the same number for about half the arithmetic; with a grid as large as v2's,
-    the loop runs once
+v3  v2, one thread per four elements, with a grid-stride loop: a grid as large as the GPU holds at once walks over all
+v4  v3 with GELU's gate as 1 / (1 + exp(-2u)), the same number for about half the arithmetic; with a grid as large as
+    v2's, the loop runs once
 
 gelu_backward
-v1  one thread per element
-v2  four elements per thread by 128-bit loads and stores, with a grid-stride loop
-v3  the same without the loop: what llmc uses
-
-residual_forward
-v1 to v3 as of gelu_forward; llmc uses v2
+v1 and v2  as v1 and v3
 
 On an H200, of a copy's speed gelu_forward's v4 reaches 97% and v3 91%, and residual_forward's v3 91%: a GPU's worth of
 threads that walk costs a little, and less arithmetic gains nothing where the bytes are the limit.

@@ -21,7 +21,7 @@ from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import AGREE_TF32, Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, STEPS, encoder, layernorm, matmul, matmul_row, norm, source, tiling, transpose
+from llmc.kernels import SOURCES, STEPS, cublas, encoder, layernorm, matmul, norm, source, tiling
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -66,7 +66,7 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         checks.check(versions(function), SMALL)
         checks.check(versions(function), AWKWARD["odd"])
     with ExitStack() as stack:
-        for module in (norm, encoder, transpose, layernorm, matmul_row, matmul):  # what no ladder above has launched
+        for module in (norm, encoder, cublas, layernorm, matmul):  # what no ladder above has launched
             stack.enter_context(checks.inspected(module))
         norm.clip_factor(np.ones(1, np.float32), np.ones(1), 1.0)
         x, w = np.ones((1, 4, 8), np.float32), np.ones(8, np.float32)
@@ -74,10 +74,10 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         matmul.gelu_again(np.empty_like(x), x)
         encoder.encoder_forward_at(np.empty((2, 1, 8), np.float32), np.int32([0, 1]), x[0], x[0], np.int32([3]))
         for version in (1, 2):
-            transpose.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
+            cublas.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
         numbers = [np.ones(n, np.float32) for n in (12, 32, 24)]  # (4, 3), (4, 8), (3, 8)
         matmul.in_warp_tiles("matmul_forward", *numbers, 4, 3, 8, tile=tiling.TENSOR_CORES[0], version=10)
-        matmul_row.matmul_row(np.empty(3, np.float32), np.ones(8, np.float32), np.ones((3, 8), np.float32))
+        cublas.matmul_row(np.empty(3, np.float32), np.ones(8, np.float32), np.ones((3, 8), np.float32))
     assert there - launched == set() and len(there) > 40
 
 
