@@ -19,17 +19,12 @@ from llmc.kernels import (
     classifier,
     cublas,
     encoder,
-    gelu,
     layernorm,
     matmul,
-    residual,
+    pointwise,
     tensor_cores,
 )
-from llmc.kernels import attention_backward as attention_back
 from llmc.kernels import attention_cached as attention_decoding
-from llmc.kernels import encoder_backward as encoder_back
-from llmc.kernels import gelu_backward as gelu_back
-from llmc.kernels import layernorm_backward as layernorm_back
 from llmc.kernels import norm as norms
 from llmc.switches import switch
 
@@ -92,15 +87,15 @@ class Cuda(Backend):
 
     encoder_forward = staticmethod(encoder.encoder_forward)
     encoder_forward_at = staticmethod(encoder.encoder_forward_at)
-    encoder_backward = staticmethod(encoder_back.encoder_backward)
+    encoder_backward = staticmethod(encoder.encoder_backward)
     layernorm_forward = staticmethod(layernorm.layernorm_forward)
     layernorm_again = staticmethod(layernorm.layernorm_again)
-    layernorm_backward = staticmethod(layernorm_back.layernorm_backward)
-    residual_forward = staticmethod(residual.residual_forward)
+    layernorm_backward = staticmethod(layernorm.layernorm_backward)
+    residual_forward = staticmethod(pointwise.residual_forward)
     residual_layernorm_forward = staticmethod(layernorm.residual_layernorm_forward)
-    gelu_forward = staticmethod(gelu.gelu_forward)
+    gelu_forward = staticmethod(pointwise.gelu_forward)
     gelu_again = staticmethod(matmul.gelu_again)
-    gelu_backward = staticmethod(gelu_back.gelu_backward)
+    gelu_backward = staticmethod(pointwise.gelu_backward)
     attention_cached = staticmethod(attention_decoding.attention_cached)
     fused_classifier = staticmethod(classifier.fused_classifier)
 
@@ -126,7 +121,7 @@ class Cuda(Backend):
 
     def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
         """*dqkv from dout and what the forward pass read and wrote."""
-        attention_back.attention_backward(dqkv, dout, out, stats, qkv, NH, tf32=self.tf32)
+        attention.attention_backward(dqkv, dout, out, stats, qkv, NH, tf32=self.tf32)
 
     # ------------------------------------------------------------------------------------------ optimizer
 

@@ -1,19 +1,20 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
-A text that several .cu files include is in a .cuh file. Some layers have their fast versions in .cu files of their own,
-which the same .py file launches. The folder mixed has the same layers for numbers of 16 bits.
+These files have what a step of training or sampling runs, on one device or another; the folder mixed has the same
+layers for numbers of 16 bits, and include the texts that several .cu files share. Some layers have their fast versions
+in .cu files of their own, which the same .py file launches. The folder ladder has what only the lessons run: the steps
+that led here, from simple to clever, in files of the same names.
 
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
-is none. Its header lists the versions of each kernel, from simple to clever; llmc uses the last one, or the one that
-FASTEST in the .py file names. The functions in the .py file have the signatures of the contract
-(`llmc/backends/__init__.py`) and one more argument: version.
+is none. Its header lists the versions of each kernel. The functions in the .py file have the signatures of the contract
+(`llmc/backends/__init__.py`), and where there are several versions one more argument: version, any of them.
 
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """
 
 import re
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 
 from llmc import cuda
@@ -21,27 +22,61 @@ from llmc.flat_buffer import Scratch
 from llmc.switches import switch
 
 FOLDER = Path(__file__).parent
-INCLUDE = re.compile(r'^#include "(\w+\.cuh)"$', re.MULTILINE)
+INCLUDE = re.compile(r'^#include "([\w./]+)"$', re.MULTILINE)
 SOURCES = tuple(sorted(path.stem for path in FOLDER.glob("*.cu")))
-LAYERS = tuple(name for name in SOURCES if (FOLDER / f"{name}.py").exists())  # the others are parts of a layer
+LAYERS = (*(name for name in SOURCES if (FOLDER / f"{name}.py").exists()), "ladder")  # other sources are parts of one
+STEPS = tuple(f"ladder/{path.stem}" for path in sorted(FOLDER.glob("ladder/*.cu")))
 
 
-def source(layer: str) -> str:
-    """The text of <layer>.cu, or of a further file of a layer, with the text of each <name>.cuh that it includes.
+def source(layer: str, name: str = "") -> str:
+    """The text of the file that has the kernel `name` of a layer, or any of it, with the texts that it includes."""
+    return _text(file_of(layer, name))
 
-    "mixed/encoder" is in the folder mixed, whose own <name>.cuh come first.
+
+def file_of(layer: str, name: str = "") -> Path:
+    """<layer>.cu, or ladder/<layer>.cu if only that has the kernel `name`: source("layernorm", "layernorm_forward_v1").
+
+    layer may also be a further file of a layer, "attention_flash", or in the folder mixed, "mixed/encoder".
     """
-    file = FOLDER / f"{layer}.cu"
+    ours, step = FOLDER / f"{layer}.cu", FOLDER / "ladder" / f"{layer}.cu"
+    if not step.exists() or ours.exists() and re.search(rf"\b{name}\(", ours.read_text(encoding="utf-8")):
+        return ours
+    return step
+
+
+def _text(file):
+    """With "../<layer>.cu", which the steps of a layer include, and each "<name>.cuh" of the folder include."""
 
     def included(found):
-        own = file.with_name(found[1])
-        return (own if own.exists() else FOLDER / found[1]).read_text(encoding="utf-8")
+        folder = file.parent if found[1].endswith(".cu") else FOLDER / "include"
+        return _text(folder / found[1])
 
     return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
+INSTEAD = {}  # {"bias_backward": the version that this launcher takes where nobody asks for one, if not its own}
+
+
+def laddered(*steps):
+    """For a launcher: these versions of its kernels are steps of a lesson, which `llmc.kernels.ladder` launches."""
+
+    def with_steps(launcher):
+        @wraps(launcher)
+        def launch(*arguments, version=None, **named):
+            version = version or INSTEAD.get(launcher.__name__)
+            if version in steps:
+                from llmc.kernels import ladder  # which builds on the launchers
+
+                return getattr(ladder, launcher.__name__)(*arguments, version=version, **named)
+            return launcher(*arguments, **named, **({} if version is None else {"version": version}))
+
+        return launch
+
+    return with_steps
+
+
 def kernel(layer: str, name: str, defines: str = "", arch: str = ""):
-    """The kernel `name` of <layer>.cu, compiled at the first call: kernel("gelu", "gelu_forward_v1").
+    """The kernel `name` of a layer (see `file_of`), compiled at the first call: kernel("adamw", "adamw_update_v3").
 
     defines: macros that the file leaves to its caller, "HS=64". arch: the kind of GPU that it is for, "sm_90a", if that
     is not any. For speed, launches are checked only if LLMC_CHECK=1.
@@ -87,13 +122,13 @@ class _Watched:
 
 @cache
 def _function(layer, name, defines, arch, device, check):
-    return _module(layer, defines, arch, device, check).get_function(name)
+    return _module(file_of(layer, name), defines, arch, device, check).get_function(name)
 
 
 @cache
-def _module(layer, defines, arch, device, check):
+def _module(file, defines, arch, device, check):
     options = ("-std=c++17", *([f"-arch={arch}"] if arch else []), *(f"-D{define}" for define in defines.split()))
-    return cuda.RawModule(code=source(layer), options=options, check=check)
+    return cuda.RawModule(code=_text(file), options=options, check=check)
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -1,11 +1,8 @@
 /* AdamW (Loshchilov & Hutter 2019): one step on n parameters with their gradients and two moments.
 
-v1  one thread per parameter
-v2  four parameters per thread by 128-bit loads and stores, with a grid-stride loop
-v3  the same without the loop: as many threads as there are fours
-
-adamw_update_by is v3 with settings from device memory: a CUDA graph of a whole training step can be replayed with a new
-learning rate, and gradients are clipped on the way, by a factor that never leaves the device.
+adamw_update_v3     four parameters per thread, by 128-bit loads and stores; lesson 14's steps are in ladder/adamw.cu
+adamw_update_by_v1  the same with settings from device memory: a CUDA graph of a whole training step can be replayed with
+                    a new learning rate, and gradients are clipped on the way, by a factor that never leaves the device
 
 It reads four arrays and writes three (four with clear): 28 or 32 bytes per parameter and hardly any arithmetic, so
 memory sets the pace. What is the same for all parameters comes from the host, which computes it in double precision:
@@ -26,45 +23,10 @@ __device__ void update(float& p, float g, float& m, float& v, const Settings& s)
     p = fmaf(s.keep, p, -s.step * m / (sqrtf(v) * s.root + s.eps));  // spelled out: all kernels here round alike
 }
 
-extern "C" __global__ void adamw_update_v1(float* params, float* grads, float* m, float* v, int n, float step,
-                                           float root, float rate1, float rate2, float eps, float keep, int clear)
-{
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) {
-        update(params[i], grads[i], m[i], v[i], {step, root, rate1, rate2, eps, keep, 1.0f});
-        if (clear) grads[i] = 0.0f;
-    }
-}
-
 // 128-bit accesses need addresses that are multiples of 16: true for whole arrays, not for every slice of one.
 __device__ bool aligned(const float* a, const float* b, const float* c, const float* d)
 {
     return ((size_t)a | (size_t)b | (size_t)c | (size_t)d) % 16 == 0;
-}
-
-extern "C" __global__ void adamw_update_v2(float* params, float* grads, float* m, float* v, int n, float step,
-                                           float root, float rate1, float rate2, float eps, float keep, int clear)
-{
-    Settings s = {step, root, rate1, rate2, eps, keep, 1.0f};
-    int thread = blockIdx.x * blockDim.x + threadIdx.x;
-    int threads = gridDim.x * blockDim.x;
-    int quads = aligned(params, grads, m, v) ? n / 4 : 0;  // 0: everything is left to the loop over single elements
-    for (int q = thread; q < quads; q += threads) {
-        float4 p4 = reinterpret_cast<float4*>(params)[q], g4 = reinterpret_cast<float4*>(grads)[q];
-        float4 m4 = reinterpret_cast<float4*>(m)[q], v4 = reinterpret_cast<float4*>(v)[q];
-        update(p4.x, g4.x, m4.x, v4.x, s);
-        update(p4.y, g4.y, m4.y, v4.y, s);
-        update(p4.z, g4.z, m4.z, v4.z, s);
-        update(p4.w, g4.w, m4.w, v4.w, s);
-        reinterpret_cast<float4*>(params)[q] = p4;
-        reinterpret_cast<float4*>(m)[q] = m4;
-        reinterpret_cast<float4*>(v)[q] = v4;
-        if (clear) reinterpret_cast<float4*>(grads)[q] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    }
-    for (int i = 4 * quads + thread; i < n; i += threads) {
-        update(params[i], grads[i], m[i], v[i], s);
-        if (clear) grads[i] = 0.0f;
-    }
 }
 
 // The four parameters of a thread.

@@ -1,4 +1,4 @@
-"""Launches the forward kernels of attention. Works on GPU arrays and on the emulator's alike.
+"""Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
 
 Which version runs, unless the caller says: with tf32=True one that multiplies factors rounded to TF32, on tensor cores
 or on the emulator's imitation of them; without it, on a GPU with tensor cores, one with three such products for each,
@@ -10,18 +10,20 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores
-from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
+from llmc.kernels import ceil_div, kernel, laddered, scratch, tensor_cores
+from llmc.kernels.pointwise import aligned
 from llmc.kernels.reductions import most_shared_memory
 
-VERSIONS = {"attention_forward": 5}
+VERSIONS = {"attention_forward": 5, "attention_backward": 3}
 BY_LIBRARY = {"attention_forward": 2}  # the version whose products are the library's
-TENSOR_CORES = {"attention_forward": (6, 7)}  # for GPUs that have them: exact, and with factors rounded to TF32
+# For GPUs that have them: exact, and with factors rounded to TF32.
+TENSOR_CORES = {"attention_forward": (6, 7), "attention_backward": (4, 5)}
 WARPS = 4  # of a block, where one warp has one row
 MOST = 2**31 - 1  # blocks in x of a grid
 
 
-def attention_forward(out, stats, qkv, NH, version=None, tf32=False):
+@laddered(1, 2)
+def attention_forward(out, stats, qkv, NH, *, version=None, tf32=False):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
@@ -32,42 +34,44 @@ def attention_forward(out, stats, qkv, NH, version=None, tf32=False):
     heads, hs = B * NH, C // NH
     check_rows(B, NH, T)
     version = version or tensor_cores.newest(5, TENSOR_CORES["attention_forward"], cuda.device(), tf32)
-    version = fitting(version, 5, hs, (out, qkv), _SHARED)
+    version = _fitting(version, 5, hs, (out, qkv), _SHARED)
     sizes = np.int32(T), np.int32(NH), np.int32(hs)
-    if version <= 2:
-        _three_kernels(out, stats, qkv, NH, by_library=version == 2)
-    elif version == 3:
+    if version == 3:
         arguments = (out, stats, qkv, np.int32(heads), *sizes)
         kernel("attention", "attention_forward_v3")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
     else:
         layer, number, tile = _TILES[version]
-        function = kernel(f"attention_{layer}", f"attention_forward_v{number}", define(hs, exact=version == 6))
+        function = kernel(f"attention_{layer}", f"attention_forward_v{number}", _define(hs, exact=version == 6))
         launch_tiles(function, tile, (heads, T), (out, stats, qkv, *sizes), _SHARED[version][0](hs))
 
 
-def _three_kernels(out, stats, qkv, NH, by_library):
-    """Versions 1 and 2: scores, softmax, values, with all probabilities in memory."""
+def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, tf32=False):
+    """*dqkv from dout and what the forward pass read and wrote.
+
+    dqkv, qkv: float32 (B, T, 3C). dout, out: float32 (B, T, C). stats: float32 (B, NH, T). All are C-contiguous.
+    version: 1 to 5; None is as the module says, by tf32. Raises UserError if B · NH · T is too large.
+    """
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
-    if heads * T * T > MOST:
-        raise UserError(
-            f"versions 1 and 2 of attention keep B·NH·T² = {heads * T * T:,} probabilities, more than {MOST:,}; "
-            "take a later version."
-        )
-    p = scratch("probabilities", (B, NH, T, T))
+    check_rows(B, NH, T)
+    version = version or tensor_cores.newest(3, TENSOR_CORES["attention_backward"], cuda.device(), tf32)
+    version = _fitting(version, 3, hs, (dqkv, dout, out, qkv), _SHARED_BACK)
     sizes = [np.int32(size) for size in (T, NH, hs)]
-    if by_library:
-        cublas.attention_scores(p, qkv)
-    else:
-        arguments = (p, qkv, np.int32(heads), *sizes)
-        kernel("attention", "attention_scores_v1")((blocks_at_once(p.size),), (THREADS,), arguments)
-    arguments = (p, stats, np.int32(heads), np.int32(T))
-    kernel("attention", "attention_softmax_v1")((ceil_div(heads * T, WARPS),), (32 * WARPS,), arguments)
-    if by_library:
-        cublas.attention_values(out, p, qkv)
-    else:
-        arguments = (out, p, qkv, np.int32(B), *sizes)
-        kernel("attention", "attention_values_v1")((blocks_at_once(out.size),), (THREADS,), arguments)
+    delta = scratch("delta", (B, NH, T))
+    number, rows = (1, WARPS) if version < 3 else (2, 16)  # eight lanes per row
+    arguments = (delta, dout, out, np.int32(heads), *sizes)
+    name = f"attention_backward_delta_v{number}"
+    kernel("attention", name)((ceil_div(heads * T, rows),), (32 * WARPS,), arguments)
+    for part, of in enumerate(("query", "key")):
+        arrays = (dqkv, dout, stats, delta, qkv)
+        if version == 1:
+            function = kernel("attention", f"attention_backward_{of}_v1")
+            function((ceil_div(heads * T, WARPS),), (32 * WARPS,), (*arrays, np.int32(heads), *sizes))
+        else:
+            layer, number, tile = _TILES_BACK[version]
+            name = f"attention_backward_{of}_v{number}"
+            function = kernel(f"attention_{layer}", name, _define(hs, exact=version == 4))
+            launch_tiles(function, tile, (heads, T), (*arrays, *sizes), _SHARED_BACK[version][part](hs))
 
 
 # -------------------------------------------------------------------------------- what all kernels of attention share
@@ -79,7 +83,7 @@ def check_rows(B, NH, T):
         raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
 
 
-def fitting(version, flash, hs, arrays, shared) -> int:
+def _fitting(version, flash, hs, arrays, shared) -> int:
     """The version that takes these heads on this device: this one or one before it.
 
     Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
@@ -111,7 +115,7 @@ def launch_tiles(function, tile, sizes, arguments, shared):
     function(grid, (tile[1],), arguments, shared_mem=shared)
 
 
-def define(hs, exact) -> str:
+def _define(hs, exact) -> str:
     """What kernels with tiles are compiled with."""
     return f"HS={padded(hs)} EXACT={int(exact)}"
 
@@ -126,7 +130,7 @@ def tiles(hs, *rows) -> int:
     return 4 * sum(rows) * (padded(hs) + 4)
 
 
-def own(hs, *rows) -> int:
+def _own(hs, *rows) -> int:
     """Bytes of shared memory for so many rows that no other warp reads, as tensor_cores.cuh keeps them."""
     return 4 * sum(rows) * padded(hs)
 
@@ -140,6 +144,24 @@ _TILES = {  # version: file, number in it, (queries, threads) of a block
 _SHARED = {  # version: bytes of shared memory
     4: [lambda hs: tiles(hs, 64, 64) + max(tiles(hs, 64), 4 * 64 * 68)],
     5: [lambda hs: tiles(hs, 128, 32, 32) + 4 * 128 * 40],
-    6: [lambda hs: tiles(hs, 32, 32, 32, 32) + own(hs, 128)],
+    6: [lambda hs: tiles(hs, 32, 32, 32, 32) + _own(hs, 128)],
     7: [lambda hs: tiles(hs, 64, 64, 64, 64)],
+}
+_TILES_BACK = {  # version: file, number in it, (rows, threads) of a block
+    2: ("tiles", 2, (64, 128)),
+    3: ("flash", 3, (128, 128)),
+    4: ("tensor", 4, (128, 128)),
+    5: ("tensor", 4, (128, 128)),
+}
+_SHARED_BACK = {  # version: bytes of shared memory of the kernel for dq, and of the one for dk and dv
+    2: (
+        lambda hs: tiles(hs, 64, 64, 32) + max(tiles(hs, 32), 4 * 64 * 36),
+        lambda hs: tiles(hs, 64, 64, 32, 32) + 4 * 64 * 36,
+    ),
+    3: (lambda hs: tiles(hs, 128, 128, 32, 32) + 4 * 128 * 40,) * 2,
+    4: (
+        lambda hs: tiles(hs, *[32] * 4) + _own(hs, 128, 128),
+        lambda hs: tiles(hs, *[32] * 4) + _own(hs, 128, 128) + 512,
+    ),
+    5: (lambda hs: tiles(hs, *[64] * 4) + _own(hs, 128), lambda hs: tiles(hs, *[32] * 4) + _own(hs, 128, 128) + 512),
 }

@@ -1,12 +1,12 @@
 /* Attention of new positions to those in a cache of keys and values: decoding, one token at a time.
 
 v1  two kernels: the new keys and values join the cache; then one warp per query walks over all keys
-v2  many blocks per query, each with 64 keys, all of them requested before the first is used; then a second kernel
-    combines what they found, in a fixed order (flash decoding). The new keys come from qkv, so that nothing waits
-    for the cache
-v3  one kernel: the block of a query that is the last to finish combines what all of them have found. With many
-    queries a block has more keys, so that less has to be combined
+v3  many blocks per query, each with 64 keys or more, all of them requested before the first is used; the block of a
+    query that is the last to finish combines what all of them have found, in a fixed order (flash decoding). The new
+    keys come from qkv, so that nothing waits for the cache. With many queries a block has more keys, so that less has
+    to be combined
 
+v2, the step between them, is in ladder/attention_cached.cu.
 Shapes: cache (2, B, NH, maxT, hs), keys then values; qkv (B, n, 3C), out (B, n, C) for the positions start to
 start + n - 1. start lies in device memory, so that a recorded launch finds another number the next time; the grid may
 then be larger than needed. Row r of (B, NH, n) is head r / n and new position r % n.
@@ -170,22 +170,6 @@ __device__ void finish(float* out, const Found* found, int n, int NH, int splits
     __syncthreads();
     float* to = out + row * NH * HS + head % NH * HS;
     for (int c = threadIdx.x; c < HS; c += blockDim.x) to[c] = all.sums[c] / all.total;
-}
-
-// found (B, NH, n, splits).
-extern "C" __global__ void __launch_bounds__(128) attention_cached_split_v2(Found* found, float* cache,
-                                                                            const float* qkv, int B, int n, int NH,
-                                                                            const int* first, int maxT, int span)
-{
-    __shared__ Found groups[GROUPS];
-    search(groups, cache, qkv, B, n, NH, first, maxT, span);
-    combine(found + (size_t)blockIdx.x * gridDim.y + blockIdx.y, groups, GROUPS);
-}
-
-// One block per row of (B, NH, n).
-extern "C" __global__ void attention_cached_combine_v2(float* out, const Found* found, int n, int NH, int splits)
-{
-    finish(out, found, n, NH, splits);
 }
 
 // finished (B, NH, n): how many blocks of a row have written what they found. atomicInc adds 1, but the last block sets

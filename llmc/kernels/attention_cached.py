@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import ceil_div, kernel, scratch
+from llmc.kernels import ceil_div, kernel, laddered, scratch
 from llmc.kernels.attention import WARPS, attention_forward, check_rows
 from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 
@@ -14,56 +14,65 @@ KEYS = 64  # that a block of versions 2 and 3 has at once, as in attention_cache
 BLOCKS = 384  # of version 3 that keep a large GPU busy: there are no more splits than that takes
 
 
-def attention_cached(out, cache, qkv, NH, start, version=None):
+@laddered(2)
+def attention_cached(out, cache, qkv, NH, start, *, version=3):
     """*out: attention of positions start … start + n - 1; their keys and values join those in +cache.
 
     out: float32 (B, n, C). cache: float32 (2, B, NH, maxT, hs). qkv: float32 (B, n, 3C). All are C-contiguous.
     start: a number, or int32 (1,) where kernels run, for a launch that is recorded and repeated, with n = 1.
-    version: 1 to 3, None is the last; arrays that do not begin at multiples of 16 bytes take 1. Raises UserError if
+    version: 1 to 3; arrays that do not begin at multiples of 16 bytes take 1. Raises UserError if
     B · NH · n is too large.
     """
     B, n, C = out.shape
     maxT, hs = cache.shape[-2:]
     check_rows(B, NH, n)
-    version = version or VERSIONS["attention_cached"]
-    if version > 1 and (hs % 4 or aligned(cache, qkv)) and (n == 1 or start):
-        _split(out, cache, qkv, NH, start, version)
+    if version == 3 and splits(cache, qkv, n, start):
+        _split(out, cache, qkv, NH, start)
         return
     sizes = *(np.int32(size) for size in (B, n, NH, hs)), on_device(start), np.int32(maxT)
     keep = kernel("attention_cached", "attention_cached_keep_v1", f"HS={hs}")
     keep((blocks_at_once(B * n * 2 * C),), (THREADS,), (cache, qkv, *sizes))
-    if version > 1 and n > 1 and start == 0:  # nothing is in the cache: plain attention
+    if version == 3 and n > 1 and start == 0:  # nothing is in the cache: plain attention
         attention_forward(out, scratch("stats", (B, NH, n)), qkv, NH)
         return
     attend = kernel("attention_cached", "attention_cached_v1", f"HS={hs}")
     attend((ceil_div(B * NH * n, WARPS),), (32 * WARPS,), (out, cache, qkv, *sizes))
 
 
-def _split(out, cache, qkv, NH, start, version):
-    """Versions 2 and 3. The keys of a single position are split over many blocks; of several, each has one block."""
+def splits(cache, qkv, n, start) -> bool:
+    """Whether versions 2 and 3 take n positions, whose keys they share out."""
+    return (cache.shape[-1] % 4 or aligned(cache, qkv)) and (n == 1 or start)
+
+
+def shares(out, cache, NH, start, most=None):
+    """(how many blocks share the keys of a query, where they write what they have found, the sizes for the kernel).
+
+    The keys of a single position are split over many blocks, up to `most`; of several, each has one block.
+    """
     B, n, _ = out.shape
     maxT, hs = cache.shape[-2:]
     known = isinstance(start, int | np.integer)
     end = start + n if known else maxT  # of the keys: a start on the device may become any
-    rows, splits = B * NH * n, ceil_div(end, KEYS)
-    if version == 3:
-        splits = min(splits, ceil_div(BLOCKS, rows))
-    splits = splits if n == 1 else 1
-    found = scratch("found", (rows, splits, hs + 2))
-    span = KEYS * ceil_div(ceil_div(end, splits), KEYS)
+    count = ceil_div(end, KEYS) if n == 1 else 1
+    count = count if most is None else min(count, most)
+    found = scratch("found", (B * NH * n, count, hs + 2))
+    span = KEYS * ceil_div(ceil_div(end, count), KEYS)
     sizes = *(np.int32(size) for size in (B, n, NH)), on_device(start), np.int32(maxT), np.int32(span)
-    split = kernel("attention_cached", f"attention_cached_split_v{version}", f"HS={hs}")
-    if version == 3:
-        finished = _counters(cuda.device(), rows)
-        try:
-            split((rows, splits), (32 * WARPS,), (out, finished, found, cache, qkv, *sizes))
-        except Exception:  # the emulator has stopped it halfway
-            finished.fill(0)
-            raise
-        return
-    split((rows, splits), (32 * WARPS,), (found, cache, qkv, *sizes))
-    combine = kernel("attention_cached", "attention_cached_combine_v2", f"HS={hs}")
-    combine((rows,), (64,), (out, found, np.int32(n), np.int32(NH), np.int32(splits)))
+    return count, found, sizes
+
+
+def _split(out, cache, qkv, NH, start):
+    """Version 3."""
+    B, n, _ = out.shape
+    rows = B * NH * n
+    count, found, sizes = shares(out, cache, NH, start, most=ceil_div(BLOCKS, rows))
+    split = kernel("attention_cached", "attention_cached_split_v3", f"HS={cache.shape[-1]}")
+    finished = _counters(cuda.device(), rows)
+    try:
+        split((rows, count), (32 * WARPS,), (out, finished, found, cache, qkv, *sizes))
+    except Exception:  # the emulator has stopped it halfway
+        finished.fill(0)
+        raise
 
 
 @cache

@@ -1,6 +1,10 @@
-/* Flash attention, for heads of any size up to HS.
+/* Flash attention and its backward pass, for heads of any size up to HS.
 
+attention_forward
 v4  one block per tile of 64 queries; keys and values come to shared memory 64 at a time, results stay in registers
+
+attention_backward
+v2  one block per tile of 64 queries (for dq) or 64 keys (for dk and dv); the others come to shared memory 32 at a time
 
 Shapes as in attention.cu.
 */
@@ -92,4 +96,107 @@ extern "C" __global__ void __launch_bounds__(128, 3) attention_forward_v4(float*
         total[i] = 1.0f / total[i];
     }
     store_rows(out + (size_t)b * T * C + h * hs, sums, total, C, q0, T, hs);
+}
+
+// ------------------------------------------------------------------------------------------------------------ backward
+
+const int SMALL = 32;  // rows of the tiles that come one after the other
+
+// Turns scores and dp of queries q and keys k into p and ds; `scores` becomes p, dp becomes ds.
+__device__ void softmax_backward(float& score, float& dp, int q, int k, int T, float lse, float mean, float scale)
+{
+    score = k <= q && q < T ? expf(score * scale - lse) : 0.0f;
+    dp = score * (dp - mean) * scale;
+}
+
+// dq, a block per tile of 64 queries, longest first; keys and values come 32 at a time. Grid as above.
+extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v2(float* dqkv, const float* dout,
+                                                                              const float* stats, const float* delta,
+                                                                              const float* qkv, int T, int NH, int hs)
+{
+    extern __shared__ __align__(16) float shared[];
+    float *queries = shared, *douts = queries + BIG * STRIDE, *keys = douts + BIG * STRIDE;
+    float *values = keys + SMALL * STRIDE, *weights = values;  // the values are not needed once dp is there
+    int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, q0 = (gridDim.y - 1 - blockIdx.y) * BIG;
+    int ty = threadIdx.x / 8, tx = threadIdx.x % 8;
+    const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
+    float lse[4], mean[4], ones[4] = {1.0f, 1.0f, 1.0f, 1.0f}, scale = rsqrtf((float)hs);
+    Channels dq = {};
+
+    load_tile<BIG>(queries, head, 3 * C, q0, T, hs);
+    load_tile<BIG>(douts, dout + (size_t)b * T * C + h * hs, C, q0, T, hs);
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int t = q0 + ty + 16 * i;
+        lse[i] = t < T ? stats[(size_t)blockIdx.x * T + t] : 0.0f;
+        mean[i] = t < T ? delta[(size_t)blockIdx.x * T + t] : 0.0f;
+    }
+    for (int k0 = 0; k0 < q0 + BIG && k0 < T; k0 += SMALL) {
+        __syncthreads();
+        load_tile<SMALL>(keys, head + C, 3 * C, k0, T, hs);
+        load_tile<SMALL>(values, head + 2 * C, 3 * C, k0, T, hs);
+        __syncthreads();
+        float p[4][4], ds[4][4];
+        dot_rows(p, queries, keys);
+        dot_rows(ds, douts, values);
+        #pragma unroll
+        for (int i = 0; i < 4; i++) {
+            #pragma unroll
+            for (int j = 0; j < 4; j++) {
+                softmax_backward(p[i][j], ds[i][j], q0 + ty + 16 * i, k0 + tx + 8 * j, T, lse[i], mean[i], scale);
+            }
+        }
+        __syncthreads();  // all threads have read the values
+        store_weights(weights, ds);
+        __syncwarp();
+        weigh_rows<SMALL>(dq, weights, keys);
+    }
+    store_rows(dqkv + (size_t)b * T * 3 * C + h * hs, dq, ones, 3 * C, q0, T, hs);
+}
+
+// dk and dv, a block per tile of 64 keys; the queries that see them come 32 at a time. The first tile has most of them.
+extern "C" __global__ void __launch_bounds__(128) attention_backward_key_v2(float* dqkv, const float* dout,
+                                                                            const float* stats, const float* delta,
+                                                                            const float* qkv, int T, int NH, int hs)
+{
+    extern __shared__ __align__(16) float shared[];
+    float *keys = shared, *values = keys + BIG * STRIDE, *queries = values + BIG * STRIDE;
+    float *douts = queries + SMALL * STRIDE, *weights = douts + SMALL * STRIDE;
+    int b = blockIdx.x / NH, h = blockIdx.x % NH, C = NH * hs, k0 = blockIdx.y * BIG;
+    int ty = threadIdx.x / 8, tx = threadIdx.x % 8;
+    const float* head = qkv + (size_t)b * T * 3 * C + h * hs;
+    float ones[4] = {1.0f, 1.0f, 1.0f, 1.0f}, scale = rsqrtf((float)hs);
+    Channels dk = {}, dv = {};
+
+    load_tile<BIG>(keys, head + C, 3 * C, k0, T, hs);
+    load_tile<BIG>(values, head + 2 * C, 3 * C, k0, T, hs);
+    for (int q0 = k0; q0 < T; q0 += SMALL) {
+        __syncthreads();
+        load_tile<SMALL>(queries, head, 3 * C, q0, T, hs);
+        load_tile<SMALL>(douts, dout + (size_t)b * T * C + h * hs, C, q0, T, hs);
+        __syncthreads();
+        float p[4][4], ds[4][4];  // transposed: rows are keys, columns queries
+        dot_rows(p, keys, queries);
+        dot_rows(ds, values, douts);
+        #pragma unroll
+        for (int j = 0; j < 4; j++) {
+            int t = q0 + tx + 8 * j;
+            float lse = t < T ? stats[(size_t)blockIdx.x * T + t] : 0.0f;
+            float mean = t < T ? delta[(size_t)blockIdx.x * T + t] : 0.0f;
+            #pragma unroll
+            for (int i = 0; i < 4; i++) {
+                softmax_backward(p[i][j], ds[i][j], t, k0 + ty + 16 * i, T, lse, mean, scale);
+            }
+        }
+        store_weights(weights, p);
+        __syncwarp();
+        weigh_rows<SMALL>(dv, weights, douts);
+        __syncwarp();  // the warp has read p before ds takes its place
+        store_weights(weights, ds);
+        __syncwarp();
+        weigh_rows<SMALL>(dk, weights, queries);
+    }
+    float* to = dqkv + (size_t)b * T * 3 * C + h * hs;
+    store_rows(to + C, dk, ones, 3 * C, k0, T, hs);
+    store_rows(to + 2 * C, dv, ones, 3 * C, k0, T, hs);
 }

@@ -1,24 +1,13 @@
-/* The gradient of a bias: db += the column sums of dout (N, C).
+/* The gradient of a bias: db += the column sums of dout (N, C), in two stages and so in a fixed order.
 
-v1  one thread per column: neighbours read neighbours, but there are only C threads
-v2  rows shared by the warps of many blocks: a block adds up its rows in shared memory, then uses one atomic per column
-v3  two stages in a fixed order: blocks write their sums to scratch memory, and a second kernel adds those up
+v3  blocks write the sums of their rows to scratch memory, and a second kernel adds those up: for any rows
 v4  v3 with 128-bit loads, several of them under way in each thread
 
-Atomics add in whatever order the blocks arrive, so v2 rounds differently in each run; the others do not.
-dout is read once: 4 bytes per element, and one addition. partial (chunks, C).
+The steps before are in ladder/bias_backward.cu. dout is read once: 4 bytes per element, and one addition.
+partial (chunks, C).
 */
 
 const int ROWS = 8;  // warps of a block, one row each at a time
-
-extern "C" __global__ void bias_backward_v1(float* db, const float* dout, int N, int C)
-{
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= C) return;
-    float total = 0.0f;
-    for (int n = 0; n < N; n++) total += dout[(size_t)n * C + c];  // size_t: N * C may exceed 2^31
-    db[c] += total;
-}
 
 // Block (32, ROWS): a column for each lane, so that a warp reads 32 neighbours; the warps and gridDim.y share the rows.
 // Warp 0 gets the sum of the block.
@@ -33,13 +22,6 @@ __device__ float sum_of_rows(const float* dout, int c, int N, int C)
     __syncthreads();
     for (int k = 1; k < ROWS && threadIdx.y == 0; k++) total += sums[k][threadIdx.x];
     return total;
-}
-
-extern "C" __global__ void bias_backward_v2(float* db, const float* dout, int N, int C)
-{
-    int c = blockIdx.x * 32 + threadIdx.x;
-    float total = sum_of_rows(dout, c, N, C);
-    if (threadIdx.y == 0 && c < C) atomicAdd(&db[c], total);
 }
 
 extern "C" __global__ void bias_backward_partial_v3(float* partial, const float* dout, int N, int C)

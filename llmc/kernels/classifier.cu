@@ -1,15 +1,14 @@
 /* Softmax, cross-entropy and its gradient for one row of logits, in place: the logits become dloss * (p - onehot).
 
-v1  one block per row, one number at a time
-v2  four numbers at a time by 128-bit loads and stores, where the row is aligned for them
+v2  one block per row, four numbers at a time by 128-bit loads and stores, where the row is aligned for them
 v3  a row is kept in shared memory, and while its gradient is written, the next row is fetched into its place
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.
 The probabilities are never stored. The first pass over a row finds its maximum and its sum of exponentials at once
-(online softmax, Milakov & Gimelshein 2018), the second replaces it. v1 and v2 read a row twice and write it once, 12
-bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is no second pass. v3
-moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take 196 KB of the 227
-that an H200 has.
+(online softmax, Milakov & Gimelshein 2018), the second replaces it. v2, and v1 in ladder/classifier.cu, read a row twice
+and write it once, 12 bytes per logit, and part of the second reading comes from the cache; with backward == 0 there is
+no second pass. v3 moves 8 bytes per logit. It is for training only, and for rows that fit in shared memory: GPT-2's take
+196 KB of the 227 that an H200 has.
 */
 
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
@@ -54,24 +53,6 @@ __device__ float gradient(float logit, int v, int V, int target, float top, floa
 {
     float p = v < V ? expf(logit - top) * scale : 0.0f;
     return v == target ? p - dloss : p;
-}
-
-extern "C" __global__ void __launch_bounds__(1024)
-    fused_classifier_v1(float* losses, float* logits, const int* targets, int V, int Vp, float dloss, int backward)
-{
-    __shared__ Seen slots[32];  // one of each warp
-    int row = blockIdx.x, target = targets[row];
-    logits += (size_t)row * Vp;  // (Vp,)   size_t: N * Vp may exceed 2^31
-    float of_target = logits[target];
-    Seen s = {LOWEST, 0.0f};
-    for (int v = threadIdx.x; v < V; v += blockDim.x) add(s, logits[v]);
-    s = merge_block(s, slots);  // has a barrier: from here on the row may be overwritten
-    if (threadIdx.x == 0) losses[row] = logf(s.total) + s.top - of_target;
-    if (!backward) return;
-    float scale = dloss / s.total;
-    for (int v = threadIdx.x; v < Vp; v += blockDim.x) {
-        logits[v] = gradient(logits[v], v, V, target, s.top, scale, dloss);
-    }
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import kernel
+from llmc.kernels import kernel, laddered
 from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import check_rows, most_shared_memory, whole_warps
 
@@ -11,16 +11,16 @@ VERSIONS = {"fused_classifier": 3}
 RESERVED = 2048  # bytes of shared memory in each block for what is not the row
 
 
-def fused_classifier(losses, logits, targets, dloss, V, version=None):
+@laddered(1)
+def fused_classifier(losses, logits, targets, dloss, V, *, version=3):
     """*losses = cross-entropy in nats; with dloss (a float), logits become their own gradient, zero in the padding.
 
     losses: float32 (B, T). logits: float32 (B, T, Vp), of which only [..., :V] count. targets: int32 (B, T), below V.
-    All are C-contiguous. version: 1 to 3, None is the last; 3 falls back to 2 without dloss, and for rows that do not
+    All are C-contiguous. version: 1 to 3; 3 falls back to 2 without dloss, and for rows that do not
     fit in shared memory or do not consist of 128-bit words.
     """
     N, Vp = targets.size, logits.shape[-1]
     check_rows(N)
-    version = version or VERSIONS["fused_classifier"]
     room = most_shared_memory(cuda.device()) // (4 * Vp + RESERVED)  # rows that a multiprocessor can keep
     if version == 3 and (dloss is None or not room or Vp % 4 or not aligned(logits)):
         version = 2

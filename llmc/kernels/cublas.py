@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, and for the emulator's arrays, in its place, by NumPy.
+"""Matrix products by cuBLAS, the kernels of cublas.cu beside it; for the emulator's arrays, in its place, by NumPy.
 
 PRODUCTS lists the three products of the linear layer: how their factors lie in memory, and whether the result is added
 to. BLAS is column-major: it sees a row-major result (M, N) as an (N, M) matrix, so the second factor comes first.
@@ -15,8 +15,8 @@ from warnings import warn
 import numpy as np
 
 from llmc import cuda
-from llmc.kernels import cublaslt, matmul_row, scratch, seen
-from llmc.kernels.transpose import transpose
+from llmc.kernels import ceil_div, cublaslt, kernel, scratch, seen
+from llmc.kernels.pointwise import THREADS, aligned
 
 PRODUCTS = {  # name: (k runs through memory in a, in b, the result is added to)
     "matmul_forward": (True, True, False),
@@ -54,8 +54,8 @@ def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False, accumulate=True):
 
     A single row, as in sampling, goes to a kernel of ours: cuBLAS would take several times as long.
     """
-    if name == "matmul_forward" and M == 1 and matmul_row.fits(a, b):
-        matmul_row.matmul_row(result, a, b, bias)
+    if name == "matmul_forward" and M == 1 and row_fits(a, b):
+        matmul_row(result, a, b, bias)
         return
     a_runs, b_runs, add = PRODUCTS[name]
     add = add and accumulate
@@ -66,6 +66,37 @@ def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False, accumulate=True):
     second = cublaslt.Factor(a.data.ptr, K if a_runs else M, not a_runs)
     multiply = cublaslt.multiply if recordable() else _by_cupy
     seen("cuBLAS", lambda: multiply(result, first, second, N, M, K, compute=compute, add=add, bias=bias))
+
+
+def row_fits(x, w) -> bool:
+    """Whether the kernel can multiply x, a single row, by w (N, K): rows consist of 128-bit words."""
+    return x.size == w.shape[1] and x.size % 4 == 0 and aligned(x, w)
+
+
+def matmul_row(out, x, w, b=None):
+    """*out = w · x + b.
+
+    out: float32 (N,). x: float32 (K,). w: float32 (N, K). b: float32 (N,) or None. All are C-contiguous; only the sizes
+    of out and x matter, not their shapes. `row_fits` is true of x and w.
+    """
+    N, K = w.shape
+    arguments = (out, x, w, x if b is None else b, np.int32(N), np.int32(K), np.int32(b is not None))
+    kernel("cublas", "matmul_row_v1")((ceil_div(32 * N, THREADS),), (THREADS,), arguments)
+
+
+def transpose(out, x, version=None):
+    """*out = xᵀ.
+
+    out: float32 (C, N). x: float32 (N, C). Both are C-contiguous. version: 1 or 2, None is the last; 2 falls back to 1
+    where rows do not consist of 128-bit words.
+    """
+    N, C = x.shape
+    version = version or 2
+    if version == 2 and (N % 4 or C % 4 or not aligned(out, x)):
+        version = 1
+    side, block = {1: (32, (32, 8)), 2: (64, (16, 16))}[version]
+    grid = ceil_div(C, side), ceil_div(N, side)
+    kernel("cublas", f"transpose_v{version}")(grid, block, (out, x, np.int32(N), np.int32(C)))
 
 
 def _along_k(a, b, K):
@@ -116,51 +147,3 @@ def to_tf32(array):
     bits = array.view(np.uint32)
     nearest = (bits + np.uint32(1 << 12)) & np.uint32(0xFFFFE000)
     return np.where(np.isfinite(array), nearest.view(np.float32), array)
-
-
-# ---------------------------------------------------------------------------------------- attention with all its scores
-
-
-def attention_scores(p, qkv):
-    """*p (B, NH, T, T) = q · kᵀ / √hs for all pairs, later keys included; qkv (B, T, 3C)."""
-    B, NH, T, _ = p.shape
-    hs = qkv.shape[-1] // 3 // NH
-    q, k, _ = _heads(qkv, NH)
-    if cuda.device() == "emulator":
-        np.matmul(q, k.swapaxes(-1, -2), out=p)  # (B, NH, T, T)
-        p *= np.float32(hs**-0.5)
-        return
-    row = qkv.shape[-1]
-    for b in range(B):  # all heads of a sequence are hs numbers apart
-        _batched((1, k[b], row, hs), (0, q[b], row, hs), (p[b], T, T * T), (T, T, hs), NH, alpha=hs**-0.5)
-
-
-def attention_values(out, p, qkv):
-    """*out (B, T, C) = p · v; p (B, NH, T, T), qkv (B, T, 3C)."""
-    B, NH, T, _ = p.shape
-    hs = qkv.shape[-1] // 3 // NH
-    v = _heads(qkv, NH)[2]
-    heads = out.reshape(B, T, NH, hs).transpose(0, 2, 1, 3)  # (B, NH, T, hs), a view
-    if cuda.device() == "emulator":
-        heads[...] = p @ v  # (B, NH, T, hs)
-        return
-    for b in range(B):
-        _batched((0, v[b], qkv.shape[-1], hs), (0, p[b], T, T * T), (heads[b], NH * hs, hs), (hs, T, T), NH)
-
-
-def _heads(qkv, NH):
-    """q, k, v: (B, NH, T, hs) each, views of qkv (B, T, 3C)."""
-    B, T, C = qkv.shape
-    return qkv.reshape(B, T, 3, NH, C // 3 // NH).transpose(2, 0, 3, 1, 4)
-
-
-def _batched(first, second, target, sizes, count, alpha=1.0):
-    """`count` products on the current stream. A factor: (transposed?, array, numbers from row to row, to the next)."""
-    from cupy.cuda import cublas, device
-
-    numbers = np.array([alpha, 0.0], np.float32)
-    cublas.gemmStridedBatchedEx(
-        *(device.get_cublas_handle(), first[0], second[0], *sizes, numbers.ctypes.data),
-        *(first[1].data.ptr, R_32F, first[2], first[3], second[1].data.ptr, R_32F, second[2], second[3]),
-        *(numbers.ctypes.data + 4, target[0].data.ptr, R_32F, target[1], target[2], count, COMPUTE_32F, DEFAULT),
-    )

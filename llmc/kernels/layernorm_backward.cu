@@ -2,17 +2,13 @@
 
 dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))        dw += sum of dout * norm        db += sum of dout
 
-v1  one warp per row; every row adds its C numbers to dw and to db by atomics
-v2  shared partials: a block adds up many rows in shared memory, and uses atomics on dw and db once, at its end
-v3  scratch per block: a block writes its sums to a place of its own, and a second kernel adds those up
 v4  two stages in a fixed order, without atomics: a kernel for dx, one for partial sums of columns, one for dw and db
-v5  one reading: a lane keeps the sums of its columns in registers, 128-bit loads and stores; the last kernel as in v3
+v5  one reading: a lane keeps the sums of its columns in registers, 128-bit loads and stores; the last kernel as in v4
 
-dx sums along rows, dw and db along columns. v4 therefore reads x and dout twice, v1 to v3 and v5 only once.
-The residual stream forks before every layernorm, and the gradients of both branches add: all versions do that addition
-too, as dx +=. So x, dout and dx are read once and dx is written once: 16 bytes per element.
-Atomics add in whatever order the threads arrive, so v1, v2 and v3 round differently in each run (v3 by those in shared
-memory). v4 and v5 add in a fixed order: equal runs give equal bits.
+The steps before are in ladder/layernorm_backward.cu. dx sums along rows, dw and db along columns. v4 therefore reads x
+and dout twice, v5 only once. The residual stream forks before every layernorm, and the gradients of both branches add:
+all versions do that addition too, as dx +=. So x, dout and dx are read once and dx is written once: 16 bytes per element.
+v4 and v5 add in a fixed order: equal runs give equal bits.
 Shapes: x, dout, dx (N, C), w, dw, db (C,), mean, rstd (N,), partial (blocks, 2, C).
 */
 
@@ -39,61 +35,6 @@ __device__ Means means_of_row(const float* dout, const float* x, const float* w,
         products += dnorm * (x[c] - mean) * rstd;
     }
     return {warp_sum(dnorms) / C, warp_sum(products) / C};
-}
-
-// One row, by a warp. dw and db, in global or in shared memory, are added to by atomics.
-__device__ void add_row(float* dx, float* dw, float* db, const float* dout, const float* x, const float* w, float mean,
-                        float rstd, int C)
-{
-    Means m = means_of_row(dout, x, w, mean, rstd, C);
-    for (int c = threadIdx.x % 32; c < C; c += 32) {
-        float norm = (x[c] - mean) * rstd;
-        dx[c] += (dout[c] * w[c] - m.dnorm - norm * m.product) * rstd;
-        atomicAdd(&dw[c], dout[c] * norm);
-        atomicAdd(&db[c], dout[c]);
-    }
-}
-
-extern "C" __global__ void layernorm_backward_v1(float* dx, float* dw, float* db, const float* dout, const float* x,
-                                                 const float* w, const float* mean, const float* rstd, int N, int C)
-{
-    int row = blockIdx.x * ROWS + threadIdx.x / 32;
-    if (row >= N) return;           // a whole warp leaves, and there is no barrier to miss
-    size_t start = (size_t)row * C;  // size_t: N * C may exceed 2^31
-    add_row(dx + start, dw, db, dout + start, x + start, w, mean[row], rstd[row], C);
-}
-
-// All rows of a block, added up in sums (2, C), in shared memory.
-__device__ void add_rows(float* sums, float* dx, const float* dout, const float* x, const float* w, const float* mean,
-                         const float* rstd, int N, int C)
-{
-    for (int i = threadIdx.x; i < 2 * C; i += blockDim.x) sums[i] = 0.0f;
-    __syncthreads();
-    for (int row = blockIdx.x * ROWS + threadIdx.x / 32; row < N; row += gridDim.x * ROWS) {
-        size_t start = (size_t)row * C;
-        add_row(dx + start, sums, sums + C, dout + start, x + start, w, mean[row], rstd[row], C);
-    }
-    __syncthreads();
-}
-
-extern "C" __global__ void layernorm_backward_v2(float* dx, float* dw, float* db, const float* dout, const float* x,
-                                                 const float* w, const float* mean, const float* rstd, int N, int C)
-{
-    extern __shared__ float sums[];  // (2, C): dw and db of this block
-    add_rows(sums, dx, dout, x, w, mean, rstd, N, C);
-    for (int c = threadIdx.x; c < C; c += blockDim.x) {
-        atomicAdd(&dw[c], sums[c]);
-        atomicAdd(&db[c], sums[C + c]);
-    }
-}
-
-extern "C" __global__ void layernorm_backward_partial_v3(float* dx, float* partial, const float* dout, const float* x,
-                                                         const float* w, const float* mean, const float* rstd, int N,
-                                                         int C)
-{
-    extern __shared__ float sums[];  // (2, C)
-    add_rows(sums, dx, dout, x, w, mean, rstd, N, C);
-    for (int i = threadIdx.x; i < 2 * C; i += blockDim.x) partial[(size_t)blockIdx.x * 2 * C + i] = sums[i];
 }
 
 // Block (32, 32): a column for each lane. The warps share the chunks; warp 0 adds what they have found, in order.

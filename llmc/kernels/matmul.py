@@ -8,7 +8,7 @@ tf32=True lets either of them round factors to TF32 (10 bits of mantissa, sums i
 many times faster; a model asks for it with the precision "tf32". Without it results agree with other backends to 1e-5,
 with it to about 1e-3. The caller has made sure that the device can do it (`tensor_cores.has_tf32`).
 
-Versions 1 to 5 are in matmul.cu, 6 to 8 in matmul_tiles.cu, 9 in matmul_warp.cu, 10 and 11 in matmul_tensor.cu.
+Version 9 is in matmul_warp.cu, 10 and 11 are in matmul_tensor.cu; 1 to 8 are steps of lesson 15, in the folder ladder.
 """
 
 from functools import lru_cache
@@ -24,7 +24,7 @@ from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
 FASTER = 90, 128  # compute capability on which version 10 is faster than the library, from so many rows on
-BLOCKS = {  # version: (rows and columns of results of a block, its threads), as in matmul.cu and matmul_tiles.cu
+BLOCKS = {  # version: (rows and columns of results of a block, its threads), as in ladder/
     **{1: (16, 256), 2: (16, 256), 3: (32, 1024), 4: (64, 512), 5: (128, 256)},
     **{6: (128, 256), 7: (128, 256), 8: (128, 256)},
 }

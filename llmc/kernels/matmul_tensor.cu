@@ -6,7 +6,7 @@ v11  one product each, of numbers rounded to TF32: v10 compiled with EXACT=0
 
 The tile is given by macros, as in matmul_warp.cu (TENSOR_CORES of llmc/kernels/tiling.py). One thing is simpler than
 there: a lane reads single numbers, so they stay in shared memory as they lie in memory, and all come by cp.async.
-Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see matmul_tiles.cu.
+Shapes, products and the macros A_RUNS, B_RUNS, ADD and WORD: see matmul.cu.
 */
 
 #ifndef EXACT

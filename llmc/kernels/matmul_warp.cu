@@ -3,7 +3,7 @@
 v9  a block computes BM x BN results from shared memory, each warp WM x WN of them, each thread TM x TN in registers
 
 All sizes are macros: llmc/kernels/tiling.py has those that llmc uses, and `llmc.bench.kernels.tuning` tries others.
-Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu; WORD: see matmul_tiles.cu. New here:
+Shapes, products and the macros A_RUNS, B_RUNS, ADD and WORD: see matmul.cu. New here:
 - The results of a warp are a rectangle, so that its lanes need only WM + WN numbers for each k; many read the same one.
 - Numbers that must be turned on their way, because k runs through memory, wait in registers: 128 bits per load, where
   cp.async would take one number at a time. The others come by cp.async. STAGES slices are in shared memory.

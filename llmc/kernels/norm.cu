@@ -1,19 +1,13 @@
 /* The norm of all gradients, and the scaling that clips them.
 
-global_norm
-v1  each block sums the squares of its share, and adds its sum to that of all by one atomic
-v2  two stages in a fixed order: blocks write their sums to scratch memory, and one block adds those up
+global_norm v2  two stages in a fixed order: blocks write their sums to scratch memory, and one block adds those up
+scale v2        values *= factor, four numbers per thread by 128-bit loads and stores
+clip_factor v1  what AdamW has to multiply the gradients by so that their norm is at most max_norm, on the device:
+                nothing waits for the norm
 
-scale: values *= factor
-v1  one number at a time, with a grid-stride loop
-v2  four numbers per thread by 128-bit loads and stores
-
-clip_factor: what AdamW has to multiply the gradients by so that their norm is at most max_norm, on the device: nothing
-waits for the norm.
-
-Floating-point addition is not associative: atomics come in any order, and v1 gives a different norm in each run. A
-thread adds four squares in float and then goes on in double: a long float32 sum would lose the small ones, but doubles
-are slow on most GPUs, so only every fourth addition is one. n is below 2^31 - 2^20, so loops in int do not overflow.
+The steps before are in ladder/norm.cu. A thread adds four squares in float and then goes on in double: a long float32
+sum would lose the small ones, but doubles are slow on most GPUs, so only every fourth addition is one. n is below
+2^31 - 2^20, so loops in int do not overflow.
 */
 
 const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
@@ -45,15 +39,6 @@ __device__ double squares(const float* values, int n)
     return total;
 }
 
-// norm is zero before it.
-extern "C" __global__ void global_norm_v1(double* norm, const float* values, int n)
-{
-    double total = block_sum(squares(values, n));
-    if (threadIdx.x == 0) atomicAdd(norm, total);
-}
-
-extern "C" __global__ void global_norm_root_v1(double* norm) { norm[0] = sqrt(norm[0]); }
-
 extern "C" __global__ void global_norm_partial_v2(double* partial, const float* values, int n)
 {
     double total = block_sum(squares(values, n));
@@ -73,13 +58,6 @@ extern "C" __global__ void clip_factor_v1(float* factor, const double* norm, dou
 {
     double finite = norm[0] - norm[0];  // 0, or NaN
     factor[0] = finite + (norm[0] > max_norm ? max_norm / (norm[0] + 1e-6) : 1.0);
-}
-
-extern "C" __global__ void scale_v1(float* values, float factor, int n)
-{
-    int thread = blockIdx.x * blockDim.x + threadIdx.x;
-    int threads = gridDim.x * blockDim.x;
-    for (int i = thread; i < n; i += threads) values[i] *= factor;
 }
 
 extern "C" __global__ void scale_v2(float* values, float factor, int n)

@@ -2,27 +2,23 @@
 
 import numpy as np
 
-from llmc.kernels import kernel, scratch
+from llmc.kernels import kernel, laddered, scratch
 from llmc.kernels.pointwise import THREADS, blocks_at_once, blocks_for
 
 VERSIONS = {"global_norm": 2, "scale": 2}
 
 
-def global_norm(grads, version=None):
+@laddered(1)
+def global_norm(grads, *, version=2):
     """Euclidean norm of grads, float32 (n,), as a float64 array (1,) on the device: float() of it waits for the GPU.
 
-    The next call overwrites it. version: 1 or 2, None is the last; only 2 adds in a fixed order.
+    The next call overwrites it. version: 1 or 2; only 2 adds in a fixed order.
     """
     grid, n = blocks_at_once(grads.size, each=4), np.int32(grads.size)
     sums = scratch("norm", (grid + 1,), "float64")  # (blocks + 1,): the norm, and the sum of each block
     norm, partial = sums[:1], sums[1:]  # (1,), (blocks,)
-    if version == 1:
-        norm.fill(0)
-        kernel("norm", "global_norm_v1")((grid,), (THREADS,), (norm, grads, n))
-        kernel("norm", "global_norm_root_v1")((1,), (1,), (norm,))
-    else:
-        kernel("norm", "global_norm_partial_v2")((grid,), (THREADS,), (partial, grads, n))
-        kernel("norm", "global_norm_final_v2")((1,), (THREADS,), (norm, partial, np.int32(grid)))
+    kernel("norm", f"global_norm_partial_v{version}")((grid,), (THREADS,), (partial, grads, n))
+    kernel("norm", f"global_norm_final_v{version}")((1,), (THREADS,), (norm, partial, np.int32(grid)))
     return norm
 
 
@@ -35,9 +31,8 @@ def clip_factor(factor, norm, max_norm):
     kernel("norm", "clip_factor_v1")((1,), (1,), (factor, norm, np.float64(max_norm)))
 
 
-def scale(grads, factor, version=None):
-    """*grads *= factor; grads: float32 (n,), C-contiguous. version: 1 or 2, None is the last."""
-    version = version or VERSIONS["scale"]
-    grid = blocks_at_once(grads.size) if version == 1 else blocks_for(grads.size, each=4)
+@laddered(1)
+def scale(grads, factor, *, version=2):
+    """*grads *= factor; grads: float32 (n,), C-contiguous. version: 1 or 2."""
     arguments = (grads, np.float32(factor), np.int32(grads.size))
-    kernel("norm", f"scale_v{version}")((grid,), (THREADS,), arguments)
+    kernel("norm", f"scale_v{version}")((blocks_for(grads.size, each=4),), (THREADS,), arguments)

@@ -1,4 +1,7 @@
-"""Grids for kernels that treat every element alike: the number of blocks if each thread has one element, or four."""
+"""Launches the kernels of pointwise.cu, GELU and the residual stream, on a GPU or on the emulator.
+
+Also the grids of all kernels that treat every element alike: the number of blocks if each thread has one, or four.
+"""
 
 from functools import lru_cache
 
@@ -6,10 +9,40 @@ import numpy as np
 
 from llmc import cuda
 from llmc.errors import UserError
-from llmc.kernels import ceil_div
+from llmc.kernels import ceil_div, kernel, laddered
 
+VERSIONS = {"gelu_forward": 4, "gelu_backward": 3, "residual_forward": 3}
 THREADS = 256  # per block: eight warps
 MOST = (1 << 31) - (1 << 20)  # elements: an index in `int` may pass the last of them by a whole grid of threads
+
+
+@laddered(1, 3, 4)
+def gelu_forward(out, x, *, version=2):
+    """*out = GELU(x), the tanh form.
+
+    out, x: float32 arrays of one shape, any, C-contiguous; out may be x. version: 1 to 4.
+    """
+    kernel("pointwise", f"gelu_forward_v{version}")((blocks_for(x.size, 4),), (THREADS,), (out, x, np.int32(x.size)))
+
+
+@laddered(1, 2)
+def gelu_backward(dx, dout, x, *, version=3):
+    """*dx = dout · GELU'(x), the tanh form.
+
+    dx, dout, x: float32 arrays of one shape, any, C-contiguous; dx may be dout. version: 1 to 3.
+    """
+    arguments = (dx, dout, x, np.int32(x.size))
+    kernel("pointwise", f"gelu_backward_v{version}")((blocks_for(x.size, 4),), (THREADS,), arguments)
+
+
+@laddered(1, 3)
+def residual_forward(out, x1, x2, *, version=2):
+    """*out = x1 + x2.
+
+    out, x1, x2: float32 arrays of one shape, any, C-contiguous; out may be one of the others. version: 1 to 3.
+    """
+    arguments = (out, x1, x2, np.int32(out.size))
+    kernel("pointwise", f"residual_forward_v{version}")((blocks_for(out.size, 4),), (THREADS,), arguments)
 
 
 def check_elements(n):

@@ -7,6 +7,7 @@ import numpy as np
 from llmc import cuda
 from llmc.backends import reference
 from llmc.bench.kernels.cases import Numbers
+from llmc.kernels import ladder
 
 SECTOR = 32  # bytes
 
@@ -78,13 +79,15 @@ class Inspected:
 @contextmanager
 def inspected(module):
     """Inspect what this module of llmc.kernels launches inside the block. Yields the reports; none on a GPU."""
-    seen, theirs = [], module.kernel
+    seen, theirs = [], {place: place.kernel for place in {module, ladder}}  # where steps are launched
     if cuda.device() == "emulator":
-        module.kernel = lambda *which: Inspected(theirs(*which), seen)
+        for place, kernel in theirs.items():
+            place.kernel = lambda *which, kernel=kernel: Inspected(kernel(*which), seen)
     try:
         yield seen
     finally:
-        module.kernel = theirs
+        for place, kernel in theirs.items():
+            place.kernel = kernel
 
 
 def moved(reports, case) -> dict:

@@ -1,6 +1,7 @@
 """The versions that there are of each kernel."""
 
 from importlib import import_module
+from inspect import signature
 from typing import NamedTuple
 
 from llmc import cuda
@@ -42,8 +43,8 @@ class Version(NamedTuple):
     @property
     def chosen(self) -> bool:
         """Whether llmc uses this version."""
-        newest = on_tensor_cores(self.module)[self.function][1] if self.tf32 else self.module.VERSIONS[self.function]
-        return self.number in (None, getattr(self.module, "FASTEST", {}).get(self.function, newest))
+        cores = on_tensor_cores(self.module)
+        return self.number in (None, cores[self.function][1] if self.tf32 else default(self.module, self.function))
 
     @property
     def by_library(self) -> bool:
@@ -66,6 +67,11 @@ class Version(NamedTuple):
         return self.module
 
 
+def default(module, function) -> int:
+    """The version of a function of llmc/kernels that runs where nobody asks for one, on a GPU without tensor cores."""
+    return signature(getattr(module, function)).parameters["version"].default or module.VERSIONS[function]
+
+
 def on_tensor_cores(module) -> dict:
     """The versions of each function that need tensor cores: an exact one, and one that rounds to TF32."""
     return getattr(module, "TENSOR_CORES", {})
@@ -80,7 +86,7 @@ def versions(name="all", tf32=False) -> list[Version]:
     found = []
     for layer in LAYERS:
         module = import_module(f"llmc.kernels.{layer}")
-        for function, last in getattr(module, "VERSIONS", {}).items():  # transpose and matmul_row have no ladder
+        for function, last in getattr(module, "VERSIONS", {}).items():  # cublas has no ladder
             on_cores = on_tensor_cores(module).get(function, ())
             numbers = [None] * (layer == "matmul" and cuda.device() == "gpu")
             if tf32:

@@ -2,9 +2,9 @@
 
 Each file has what the file of that name one folder up has, in one simple version, and where that was worth it in a
 second: attention on tensor cores, layernorm's backward pass, the classifier and sums of columns in one reading, and
-what a single token needs in sampling. For products there is a ladder of nine, and for attention one of three, up to
-what only Hopper's GPUs have.
-number.cuh is the place to begin: it widens 16-bit numbers to float when they are read, and rounds when they are
+what a single token needs in sampling. For products there is a ladder of nine, some of it in ladder/mixed, and for
+attention one of three, up to what only Hopper's GPUs have.
+include/number.cuh is the place to begin: it widens 16-bit numbers to float when they are read, and rounds when they are
 written, so that everything in between is float, sums most of all. The residual stream and its gradient, statistics,
 losses and AdamW's moments stay float in memory too. Which array has which type is in `llmc/precision.py`, and what the
 results must be in `backends/mixed.py`.

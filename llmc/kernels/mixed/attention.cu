@@ -6,9 +6,9 @@ backward_query  dq, one block per tile of 64 queries; keys and values come 32 at
 backward_key    dk and dv, one block per tile of 64 keys; the queries that see them come 32 at a time
 
 The numbers of a tile are widened when they come to shared memory. From there on all is float, as in
-llmc/kernels/attention_tiles.cu and attention_tiles_backward.cu, which explain the formulas: scores, the online softmax,
-and the sums, which are rounded once, when they are complete. These are v1; v2, on tensor cores, is in
-attention_tensor.cu and attention_tensor_backward.cu.
+llmc/kernels/attention_tiles.cu, and attention.cu there explains the formulas: scores, the online softmax, and the sums,
+which are rounded once, when they are complete. These are v1; v2, on tensor cores, is in attention_tensor.cu and
+attention_tensor_backward.cu.
 
 Shapes: qkv, dqkv (B, T, 3C), a row is [q; k; v], each NH heads of hs; out, dout (B, T, C); stats, delta (B, NH, T)
 float, the logarithm of each query's sum of exponentials, and dout . out. Grid: B * NH in x, tiles in y.

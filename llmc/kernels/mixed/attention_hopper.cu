@@ -24,9 +24,7 @@ There are as many blocks as fit, and each has one tile of queries after the othe
 
 #include "lanes.cuh"
 #include "warp_rows.cuh"
-#include "registers.cuh"
 #include "tma.cuh"
-#include "ring.cuh"
 #include "wgmma.cuh"
 #include "heads.cuh"
 

@@ -20,9 +20,7 @@ where p and ds stay in registers. delta is v2's, from attention_tensor_backward.
 
 #include "lanes.cuh"
 #include "warp_rows.cuh"
-#include "registers.cuh"
 #include "tma.cuh"
-#include "ring.cuh"
 #include "wgmma.cuh"
 #include "heads.cuh"
 

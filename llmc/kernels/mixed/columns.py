@@ -3,10 +3,10 @@
 import numpy as np
 
 from llmc.kernels import ceil_div, scratch
-from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.pointwise import EACH, round_to
 from llmc.kernels.pointwise import aligned
+from llmc.kernels.reductions import ROWS, WARP, chunks_that_fill
 
 
 def across(C) -> int:

@@ -3,7 +3,7 @@
 forward             one warp per position, eight numbers of its row for each lane
 forward_at          the same for one position of each sequence, whose number lies in device memory
 backward_positions  one thread per eight numbers of dwpe: it adds up the sequences
-backward_tokens     positions sorted by token, as in llmc/kernels/encoder_backward.cu, which sorts them; the block that
+backward_tokens     positions sorted by token, as in llmc/kernels/encoder.cu, which sorts them; the block that
                     begins with a token's first position adds up all its rows
 
 out and dout belong to the residual stream and are float; the rows of dwte and dwpe are rounded once, when all has been

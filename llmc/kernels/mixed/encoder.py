@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.kernels import ceil_div
-from llmc.kernels.encoder_backward import sort_positions
+from llmc.kernels.encoder import sort_positions
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import across
 from llmc.kernels.mixed.pointwise import EACH

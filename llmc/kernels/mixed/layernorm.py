@@ -4,12 +4,11 @@ import numpy as np
 
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch
-from llmc.kernels.columns import ROWS, WARP, chunks_that_fill
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import across, add_chunks, bias_backward
 from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
-from llmc.kernels.reductions import check_rows, most_shared_memory
+from llmc.kernels.reductions import ROWS, WARP, check_rows, chunks_that_fill, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
 FEW = 8  # rows, up to which version 2 of the forward pass is faster

@@ -1,5 +1,5 @@
-"""Launches the products that only Hopper's GPUs have instructions for: versions 7, 8 and 9, in matmul_tma.cu,
-matmul_roles.cu and matmul_persistent.cu.
+"""Launches the products that only Hopper's GPUs have instructions for: version 9, in matmul_persistent.cu, and lesson
+19's steps to it, 7 and 8, in ladder/mixed.
 
 Their squares come by tensor maps, which are made once for each array. A map needs rows of whole 16-byte words.
 """

@@ -14,7 +14,6 @@ them, always in the same order.
 
 #include "number.cuh"
 #include "lanes.cuh"
-#include "registers.cuh"
 #include "mma_16.cuh"
 #include "product.cuh"
 
@@ -29,7 +28,6 @@ them, always in the same order.
 #endif
 
 #include "tma.cuh"
-#include "ring.cuh"
 #include "wgmma.cuh"
 #include "cluster.cuh"
 #include "gelu_16.cuh"

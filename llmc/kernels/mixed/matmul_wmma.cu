@@ -8,7 +8,6 @@ In C++ these instructions are nvcuda::wmma of mma.h, a file that a GPU's driver 
 
 #include "number.cuh"
 #include "lanes.cuh"
-#include "registers.cuh"
 #include "product.cuh"
 #include "product_tiles.cuh"
 

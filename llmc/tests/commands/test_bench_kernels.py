@@ -21,7 +21,7 @@ from llmc.bench.kernels.table import line
 from llmc.bench.kernels.versions import AGREE_TF32, Version, versions
 from llmc.commands import bench
 from llmc.errors import UserError
-from llmc.kernels import SOURCES, encoder, layernorm, matmul, matmul_row, norm, source, tiling, transpose
+from llmc.kernels import SOURCES, STEPS, cublas, encoder, layernorm, matmul, norm, source, tiling
 
 ROOT = Path(__file__).resolve().parents[3]
 on_gpu = pytest.mark.skipif(cuda.device() != "gpu", reason="needs a GPU")
@@ -53,7 +53,7 @@ def test_every_version_is_right(function, sizes):
 
 @on_emulator
 def test_every_kernel_of_every_file_is_launched(monkeypatch):
-    there = {name for layer in SOURCES for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
+    there = {name for layer in (*SOURCES, *STEPS) for name in re.findall(r"__global__ .*?(\w+)\([a-z]", source(layer))}
     launched = set()
 
     def launch(self, grid, block, args, shared_mem=0):
@@ -66,7 +66,7 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         checks.check(versions(function), SMALL)
         checks.check(versions(function), AWKWARD["odd"])
     with ExitStack() as stack:
-        for module in (norm, encoder, transpose, layernorm, matmul_row, matmul):  # what no ladder above has launched
+        for module in (norm, encoder, cublas, layernorm, matmul):  # what no ladder above has launched
             stack.enter_context(checks.inspected(module))
         norm.clip_factor(np.ones(1, np.float32), np.ones(1), 1.0)
         x, w = np.ones((1, 4, 8), np.float32), np.ones(8, np.float32)
@@ -74,10 +74,10 @@ def test_every_kernel_of_every_file_is_launched(monkeypatch):
         matmul.gelu_again(np.empty_like(x), x)
         encoder.encoder_forward_at(np.empty((2, 1, 8), np.float32), np.int32([0, 1]), x[0], x[0], np.int32([3]))
         for version in (1, 2):
-            transpose.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
+            cublas.transpose(np.empty((4, 8), np.float32), np.ones((8, 4), np.float32), version)
         numbers = [np.ones(n, np.float32) for n in (12, 32, 24)]  # (4, 3), (4, 8), (3, 8)
         matmul.in_warp_tiles("matmul_forward", *numbers, 4, 3, 8, tile=tiling.TENSOR_CORES[0], version=10)
-        matmul_row.matmul_row(np.empty(3, np.float32), np.ones(8, np.float32), np.ones((3, 8), np.float32))
+        cublas.matmul_row(np.empty(3, np.float32), np.ones(8, np.float32), np.ones((3, 8), np.float32))
     assert there - launched == set() and len(there) > 40
 
 
@@ -115,6 +115,7 @@ def test_names():
     assert {v.function for v in versions("layernorm")} == {
         "layernorm_forward",
         "residual_layernorm_forward",
+        "layernorm_backward",
     }
     with pytest.raises(UserError, match="no kernel 'gleu'; choose one of .*gelu_forward"):
         versions("gleu")
@@ -191,7 +192,7 @@ def test_the_stored_table_of_the_h200_is_whole():
 @on_emulator
 def test_tf32_has_a_table_of_its_own(capsys):
     rows = json.loads(run(capsys, "attention", "--precision", "tf32", "--json"))
-    assert [row["kernel"] for row in rows] == ["attention_forward_v7"]
+    assert [row["kernel"] for row in rows] == ["attention_forward_v7", "attention_backward_v5"]
     assert rows[0]["right"] and 1e-5 < rows[0]["error"] < AGREE_TF32
     with pytest.raises(UserError, match="there is no kernel 'gelu_forward'"):
         versions("gelu_forward", tf32=True)

@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from llmc.bench.kernels.versions import default
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.figures import roofline
 from llmc.course.kernel_checks.source import one_index
 from llmc.course.lessons.first_kernels.exercises import split
-from llmc.kernels import encoder, gelu, residual
+from llmc.kernels import encoder, pointwise
 
 MEASURED = Path(__file__).resolve().parents[3] / "notebooks" / "reference" / "h200_kernels.json"
 COPY = """
@@ -35,9 +36,9 @@ def test_the_stored_measurements_say_what_the_lesson_says():
     said = {"gelu_forward": (0.60, 1.0, 0.91, 0.97), "residual_forward": (0.80, 1.01, 0.95)}
     said |= {"encoder_forward": (0.10, 0.41, 0.86, 0.92)}
     share = {row["kernel"]: row["gb_s"] / row["copy_gb_s"] for row in roofline.stored(MEASURED, tuple(said))}
-    for module, (name, shares) in zip((gelu, residual, encoder), said.items()):
+    for module, (name, shares) in zip((pointwise, pointwise, encoder), said.items()):
         assert [share[f"{name}_v{k}"] for k in range(1, len(shares) + 1)] == pytest.approx(shares, abs=0.02)
-        assert max(shares) == shares[getattr(module, "FASTEST", module.VERSIONS)[name] - 1]
+        assert max(shares) == shares[default(module, name) - 1]
 
 
 def test_commas_in_an_index_are_found_and_others_are_none():

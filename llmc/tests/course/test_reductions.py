@@ -61,7 +61,7 @@ def test_adding_alone_and_writing_together():
 
 
 def test_functions_of_a_file_are_found_whole():
-    text = source("layernorm")
+    text = source("ladder/layernorm")
     for name in ("tree_sum", "Moments", "layernorm_row", "layernorm_forward_v6"):
         found = ladders.function_text(text, name)
         assert found in text and found.count("{") == found.count("}") and name in found

@@ -14,8 +14,7 @@ from llmc.backends import MATMUL, get_backend
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.cuda import recorder
-from llmc.kernels.matmul_row import fits, matmul_row
-from llmc.kernels.transpose import transpose
+from llmc.kernels.cublas import matmul_row, row_fits, transpose
 from llmc.model import GPT2
 from llmc.precision import find_precision
 from llmc.sampling import generate
@@ -243,9 +242,9 @@ def test_matmul_row(N, K):
 
 def test_matmul_row_takes_one_row_of_whole_words():
     w = cuda.asarray(draw(5, 8))
-    assert fits(cuda.asarray(draw(1, 1, 8)), w)
-    assert not fits(cuda.asarray(draw(1, 2, 8)), w)
-    assert not fits(cuda.asarray(draw(1, 1, 6)), cuda.asarray(draw(5, 6)))
+    assert row_fits(cuda.asarray(draw(1, 1, 8)), w)
+    assert not row_fits(cuda.asarray(draw(1, 2, 8)), w)
+    assert not row_fits(cuda.asarray(draw(1, 1, 6)), cuda.asarray(draw(5, 6)))
 
 
 @on_gpu

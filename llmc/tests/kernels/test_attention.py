@@ -9,7 +9,7 @@ import pytest
 from llmc import cuda
 from llmc.backends import reference
 from llmc.errors import KernelError, UserError
-from llmc.kernels import attention, attention_backward, attention_cached, tensor_cores
+from llmc.kernels import attention, attention_cached, tensor_cores
 
 on_gpu = cuda.device() == "gpu"
 EXACT, TF32 = 1e-5, 2e-3  # of the largest element
@@ -42,7 +42,7 @@ def forward(qkv, NH, version=None):
     """(out, stats) where kernels run."""
     B, T, C3 = qkv.shape
     out, stats = nans(B, T, C3 // 3), nans(B, NH, T)
-    attention.attention_forward(out, stats, qkv, NH, version)
+    attention.attention_forward(out, stats, qkv, NH, version=version)
     return out, stats
 
 
@@ -51,7 +51,7 @@ def backward(qkv, dout, NH, version=None):
     qkv, dout = cuda.asarray(qkv), cuda.asarray(dout)
     out, stats = forward(qkv, NH)
     dqkv = nans(*qkv.shape)
-    attention_backward.attention_backward(dqkv, dout, out, stats, qkv, NH, version)
+    attention.attention_backward(dqkv, dout, out, stats, qkv, NH, version)
     return cuda.asnumpy(dqkv)
 
 
@@ -102,7 +102,7 @@ def test_arrays_that_are_not_aligned():
     attention.attention_forward(mine, stats, there, 1)
     close(mine, out)
     gradient = shifted(np.full_like(qkv, np.nan))
-    attention_backward.attention_backward(gradient, shifted(dout), mine, stats, there, 1)
+    attention.attention_backward(gradient, shifted(dout), mine, stats, there, 1)
     close(gradient, dqkv)
 
 
@@ -154,9 +154,9 @@ def test_which_version_takes_tensor_cores(monkeypatch):
 def test_a_version_that_does_not_fit_gives_way(hs, room, forward, backward, monkeypatch):
     monkeypatch.setattr(attention, "most_shared_memory", lambda kind: room * 1024)
     monkeypatch.setattr(tensor_cores, "available", lambda kind: True)
-    for module, flash, first, expected in ((attention, 5, 4, forward), (attention_backward, 3, 2, backward)):
-        versions = range(first, first + 4)
-        assert [attention.fitting(v, flash, hs, (), module._SHARED) for v in versions] == expected
+    for shared, flash, expected in ((attention._SHARED, 5, forward), (attention._SHARED_BACK, 3, backward)):
+        versions = range(flash - 1, flash + 3)
+        assert [attention._fitting(v, flash, hs, (), shared) for v in versions] == expected
 
 
 # -------------------------------------------------------------------------------------------------------- how much fits
@@ -172,7 +172,7 @@ def test_65_536_heads(version):
     assert np.array_equal(cuda.asnumpy(out), qkv[..., 2:])  # one key: its value
     close(stats, qkv[..., :1] * qkv[..., 1:2])
     gradient = nans(heads, 1, 3)
-    attention_backward.attention_backward(gradient, dout, out, stats, there, 1, version - 2)
+    attention.attention_backward(gradient, dout, out, stats, there, 1, version - 2)
     assert np.array_equal(cuda.asnumpy(gradient)[..., 2:], cuda.asnumpy(dout))
 
 
@@ -181,7 +181,7 @@ def test_65_536_heads_with_a_cache(version):
     heads = 65_536 + 3
     qkv = draw(heads, 1, 3)
     out, cache = nans(heads, 1, 1), nans(2, heads, 1, 2, 1)
-    attention_cached.attention_cached(out, cache, cuda.asarray(qkv), 1, 0, version)
+    attention_cached.attention_cached(out, cache, cuda.asarray(qkv), 1, 0, version=version)
     assert np.array_equal(cuda.asnumpy(out), qkv[..., 2:])
     assert np.array_equal(cuda.asnumpy(cache)[1, :, :, 0], qkv[..., 2:])
 
@@ -197,7 +197,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence():
     with pytest.raises(UserError, match=r"at most 2,147,483,647 queries, B·NH·T, not 2,147,483,648; take a smaller"):
         attention.attention_forward(*arrays, 1)
     with pytest.raises(UserError, match="take a smaller batch"):
-        attention_backward.attention_backward(huge(B, T, 12), huge(B, T, 4), *arrays, 1)
+        attention.attention_backward(huge(B, T, 12), huge(B, T, 4), *arrays, 1)
     with pytest.raises(UserError, match="take a smaller batch"):
         attention_cached.attention_cached(huge(B, T, 4), huge(2, B, 1, T, 4), huge(B, T, 12), 1, 0)
 
@@ -206,7 +206,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence():
 def test_too_many_probabilities_are_refused_in_one_sentence(version):
     T = 46_341  # whose square is the first above 2^31
     with pytest.raises(UserError, match=r"keep B·NH·T² = 2,147,488,281 probabilities.*take a later version"):
-        attention.attention_forward(huge(1, T, 4), huge(1, 1, T), huge(1, T, 12), 1, version)
+        attention.attention_forward(huge(1, T, 4), huge(1, 1, T), huge(1, T, 12), 1, version=version)
 
 
 # ------------------------------------------------------------------------------------------------------- with a cache
@@ -223,7 +223,7 @@ def test_attention_with_a_cache_is_attention(sizes, hs):
         cache, start = nans(2, B, NH, T + 2, hs), 0
         for n in sizes:
             piece, mine = cuda.asarray(np.ascontiguousarray(qkv[:, start : start + n])), nans(B, n, C)
-            attention_cached.attention_cached(mine, cache, piece, NH, start, version)
+            attention_cached.attention_cached(mine, cache, piece, NH, start, version=version)
             close(mine, out[:, start : start + n])
             start += n
         kept = qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4)[1:]  # (2, B, NH, T, hs)
@@ -244,7 +244,7 @@ def test_with_many_queries_a_block_has_more_keys(monkeypatch):
     cache, newest, out = cached_case(B=2, NH=3, T=200)  # six queries: two splits of 128 keys in place of four of 64
     for _ in range(2):  # the counters are back at zero after the first launch
         mine = nans(2, 1, 3)
-        attention_cached.attention_cached(mine, cache, newest, 3, 199, 3)
+        attention_cached.attention_cached(mine, cache, newest, 3, 199, version=3)
         close(mine, out[:, -1:])
 
 
@@ -254,6 +254,6 @@ def test_a_launch_that_was_stopped_leaves_no_counts_behind(monkeypatch):
     mine, short = nans(1, 1, 2), nans(2, 1, 2, 70, 1)  # positions 70 and later are not there
     monkeypatch.setenv("LLMC_CHECK", "1")
     with pytest.raises(KernelError, match="out of bounds"):
-        attention_cached.attention_cached(mine, short, newest, 2, 129, 3)
-    attention_cached.attention_cached(mine, cache, newest, 2, 129, 3)
+        attention_cached.attention_cached(mine, short, newest, 2, 129, version=3)
+    attention_cached.attention_cached(mine, cache, newest, 2, 129, version=3)
     close(mine, out[:, -1:])

@@ -6,12 +6,12 @@ import pytest
 from llmc import cuda
 from llmc.backends import reference
 from llmc.errors import UserError
-from llmc.kernels import adamw, bias_backward, encoder_backward, layernorm_backward, norm
+from llmc.kernels import adamw, bias_backward, encoder, layernorm, norm
 
 TOLERANCE = 1e-5
-LAYERNORM = range(1, layernorm_backward.VERSIONS["layernorm_backward"] + 1)
+LAYERNORM = range(1, layernorm.VERSIONS["layernorm_backward"] + 1)
 BIAS = range(1, bias_backward.VERSIONS["bias_backward"] + 1)
-ENCODER = range(1, encoder_backward.VERSIONS["encoder_backward"] + 1)
+ENCODER = range(1, encoder.VERSIONS["encoder_backward"] + 1)
 
 
 def draw(*shape, seed=0):
@@ -54,7 +54,7 @@ def layernorm_arguments(B, T, C):
 def test_layernorm_backward(version, shape):
     arguments = layernorm_arguments(*shape)
     got, expected = there(*arguments), doubles(*arguments)
-    layernorm_backward.layernorm_backward(*got, version=version)
+    layernorm.layernorm_backward(*got, version=version)
     reference.layernorm_backward(*expected)
     for mine, its in zip(got[:3], expected[:3]):
         close(mine, its)
@@ -68,7 +68,7 @@ def test_layernorm_backward_at_odd_addresses():
     whole = cuda.xp.zeros(arguments[0].size + 1, np.float32)  # (n + 1,)
     got[0] = whole[1:].reshape(arguments[0].shape)
     got[0][...] = cuda.asarray(arguments[0])
-    layernorm_backward.layernorm_backward(*got)
+    layernorm.layernorm_backward(*got)
     reference.layernorm_backward(*expected)
     close(got[0], expected[0])
     assert float(whole[0]) == 0
@@ -77,7 +77,7 @@ def test_layernorm_backward_at_odd_addresses():
 @pytest.mark.parametrize("version", [2, 3])
 def test_layernorm_backward_refuses_rows_that_shared_memory_cannot_hold(version):
     with pytest.raises(UserError, match=f"version {version} takes rows of up to 6144, not 6145; use version 4"):
-        layernorm_backward.layernorm_backward(*there(*layernorm_arguments(1, 1, 6145)), version=version)
+        layernorm.layernorm_backward(*there(*layernorm_arguments(1, 1, 6145)), version=version)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (3, 5, 7), (2, 67, 129), (2, 67, 132), (1, 5, 3072)], ids=str)
@@ -100,7 +100,7 @@ def test_encoder_backward(version, shape, V):
     for ids in (tokens, np.full_like(tokens, V - 1), np.arange(B * T, dtype=np.int32).reshape(B, T)[::-1]):
         arguments = draw(B * T + V, C), draw(T + 2, C, seed=1), draw(B, T, C, seed=2), np.ascontiguousarray(ids)
         got, expected = there(*arguments), doubles(*arguments)
-        encoder_backward.encoder_backward(*got, version=version)
+        encoder.encoder_backward(*got, version=version)
         reference.encoder_backward(*expected)
         close(got[0], expected[0])
         close(got[1], expected[1])
@@ -109,9 +109,9 @@ def test_encoder_backward(version, shape, V):
 def test_rows_of_a_token_are_added_in_the_order_of_their_positions():
     dout = np.float32([2.0**30, 1, 1, -(2.0**30), 1] * 8).reshape(1, 40, 1)  # (B, T, C)   the order decides the sum
     tokens = np.zeros((1, 40), np.int32)  # (B, T)
-    for version, size in ((2, 40), (3, encoder_backward.SEGMENT)):
+    for version, size in ((2, 40), (3, encoder.SEGMENT)):
         dwte, dwpe = there(np.zeros((1, 1), np.float32), np.zeros((40, 1), np.float32))
-        encoder_backward.encoder_backward(dwte, dwpe, cuda.asarray(dout), cuda.asarray(tokens), version=version)
+        encoder.encoder_backward(dwte, dwpe, cuda.asarray(dout), cuda.asarray(tokens), version=version)
         total = np.float32(0)
         for start in range(0, 40, size):  # the sums of the segments, from the first to the last
             share = np.float32(0)
@@ -162,10 +162,10 @@ def calls():
     """{name: (function, arguments)} of what sums over positions, with arrays large enough for many blocks."""
     tokens = np.random.RandomState(0).randint(0, 5, (2, 300)).astype(np.int32)  # (B, T)
     return {
-        "layernorm_backward": (layernorm_backward.layernorm_backward, layernorm_arguments(2, 300, 68)),
+        "layernorm_backward": (layernorm.layernorm_backward, layernorm_arguments(2, 300, 68)),
         "bias_backward": (bias_backward.bias_backward, (draw(68), draw(2, 300, 68))),
         "encoder_backward": (
-            encoder_backward.encoder_backward,
+            encoder.encoder_backward,
             (draw(5, 68), draw(300, 68), draw(2, 300, 68), tokens),
         ),
         "global_norm": (lambda grads: norm.global_norm(grads), (draw(100_003),)),

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from llmc.course.exercises.layout import checkout
-from llmc.kernels import FOLDER, SOURCES, source
+from llmc.kernels import FOLDER, SOURCES, STEPS, source
 from llmc.kernels.mixed.matmul_hopper import MORE
 
 ARCHITECTURES = ("sm_75", "compute_80", "sm_90")  # the kernels tell no others apart; compute_: only to PTX, quicker
@@ -71,17 +71,18 @@ def needs_nvrtc():
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("layer", SOURCES)
+@pytest.mark.parametrize("layer", [*SOURCES, *STEPS])
 def test_compiles(layer, architecture):
     effort = () if architecture == OPTIMISED else unoptimised()
     assert compile_log(source(layer), f"-arch={architecture}", "-std=c++17", *effort) == ""
 
 
-HOPPERS = {path.stem for path in FOLDER.glob("mixed/*.cu") if '"wgmma.cuh"' in path.read_text(encoding="utf-8")}
+SIXTEEN = {path.stem: path for folder in ("mixed", "ladder/mixed") for path in FOLDER.glob(f"{folder}/*.cu")}
+HOPPERS = {stem for stem, path in SIXTEEN.items() if '"wgmma.cuh"' in path.read_text(encoding="utf-8")}
 
 
 @pytest.mark.parametrize("float16, architecture", [(0, "compute_75"), (1, "compute_75"), (0, "sm_90")])
-@pytest.mark.parametrize("layer", sorted({path.stem for path in FOLDER.glob("mixed/*.cu")} - HOPPERS))
+@pytest.mark.parametrize("layer", sorted({*SIXTEEN} - HOPPERS))
 def test_compiles_for_16_bits(layer, float16, architecture):
     options = (f"-arch={architecture}", "-std=c++17", f"-DFLOAT16={float16}")
     assert compile_log(source(f"mixed/{layer}"), *options) == ""
@@ -132,10 +133,9 @@ def test_attention_of_16_bits_compiles_for_other_heads(layer, size):
 
 
 @pytest.mark.parametrize("layer, size", [("tiles", 32), ("tiles", 128), ("flash", 32), ("tensor", 32), ("tensor", 64)])
-@pytest.mark.parametrize("back", ["", "_backward"])
-def test_attention_compiles_for_other_heads(layer, size, back):
+def test_attention_compiles_for_other_heads(layer, size):
     options = ("-arch=compute_80", "-std=c++17", f"-DHS={size}", "-DEXACT=1")
-    assert compile_log(source(f"attention_{layer}{back}"), *options) == ""
+    assert compile_log(source(f"attention_{layer}"), *options) == ""
 
 
 @pytest.mark.parametrize("size", [7, 80])

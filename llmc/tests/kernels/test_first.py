@@ -5,7 +5,7 @@ import pytest
 
 from llmc import cuda
 from llmc.backends import reference
-from llmc.kernels import encoder, gelu, kernel, residual
+from llmc.kernels import encoder, kernel, ladder, pointwise
 
 SIZES = [1, 3, 4, 127, 128, 129, 1023, 1028, 3 * 5 * 7, 40_001]  # 40,001: the grid-stride loops repeat
 SHAPES = [(3, 5, 7), (2, 5, 127), (1, 3, 129), (2, 3, 768), (1, 2, 1600), (4, 67, 4)]  # B, T, C
@@ -16,9 +16,9 @@ def draw(*shape, seed=0):
     return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
-def versions(module):
-    """(name, version) of every kernel of that module."""
-    return [(name, v + 1) for name, count in module.VERSIONS.items() for v in range(count)]
+def versions(module, function):
+    """All of that function."""
+    return range(1, module.VERSIONS[function] + 1)
 
 
 def off_by(shift, array):
@@ -44,40 +44,40 @@ def assert_framed(whole, shape, shift):
 
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("version", [v for _, v in versions(gelu)])
+@pytest.mark.parametrize("version", versions(pointwise, "gelu_forward"))
 def test_gelu_forward(version, n, shift):
     x = 3 * draw(n)
     whole, out = framed((n,), shift)
-    gelu.gelu_forward(out, off_by(shift, x), version=version)
+    pointwise.gelu_forward(out, off_by(shift, x), version=version)
     expected = np.empty_like(x)
     reference.gelu_forward(expected, x)
     np.testing.assert_allclose(cuda.asnumpy(out), expected, rtol=1e-5, atol=1e-6)
     assert_framed(whole, (n,), shift)
 
 
-@pytest.mark.parametrize("version", [v for _, v in versions(gelu)])
+@pytest.mark.parametrize("version", versions(pointwise, "gelu_forward"))
 def test_gelu_forward_of_very_large_numbers(version):
     x = np.array([-np.inf, -3e38, -1e10, -300, -20, 0, 20, 300, 1e10, 3e38, np.inf, np.nan], np.float32)
     out = cuda.asarray(x.copy())
-    gelu.gelu_forward(out, out, version=version)  # in place
+    pointwise.gelu_forward(out, out, version=version)  # in place
     got = cuda.asnumpy(out)
     assert np.array_equal(got[5:], x[5:], equal_nan=True) and np.allclose(got[1:5], 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("version", [v for _, v in versions(residual)])
+@pytest.mark.parametrize("version", versions(pointwise, "residual_forward"))
 def test_residual_forward(version, n, shift):
     x1, x2 = draw(n), draw(n, seed=1)
     whole, out = framed((n,), shift)
-    residual.residual_forward(out, off_by(shift, x1), cuda.asarray(x2), version=version)
+    pointwise.residual_forward(out, off_by(shift, x1), cuda.asarray(x2), version=version)
     assert np.array_equal(cuda.asnumpy(out), x1 + x2)
     assert_framed(whole, (n,), shift)
 
 
 @pytest.mark.parametrize("shift", [0, 1])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
-@pytest.mark.parametrize("version", [v for _, v in versions(encoder)])
+@pytest.mark.parametrize("version", versions(encoder, "encoder_forward"))
 def test_encoder_forward(version, shape, shift):
     B, T, C = shape
     tokens = np.random.RandomState(2).randint(0, 11, (B, T)).astype(np.int32)
@@ -88,31 +88,33 @@ def test_encoder_forward(version, shape, shift):
     assert_framed(whole, shape, shift)
 
 
-@pytest.mark.parametrize("module, name", [(gelu, "gelu_forward"), (residual, "residual_forward")])
-def test_the_default_is_the_fastest_version(module, name, monkeypatch):
+@pytest.mark.parametrize("name, arrays", [("gelu_forward", 2), ("residual_forward", 3)])
+def test_the_default_is_the_fastest_version(name, arrays, monkeypatch):
     launched = []
-    monkeypatch.setattr(module, "kernel", lambda layer, name: lambda *launch: launched.append(name))
-    function, arrays = getattr(module, name), [draw(257)] * (2 if module is gelu else 3)
+    for module in (pointwise, ladder):
+        monkeypatch.setattr(module, "kernel", lambda layer, name: lambda *launch: launched.append(name))
+    function, arrays = getattr(pointwise, name), [draw(257)] * arrays
     function(*arrays)
     function(*arrays, version=1)
-    assert launched == [f"{name}_v{module.FASTEST[name]}", f"{name}_v1"]
+    assert launched == [f"{name}_v2", f"{name}_v1"]
 
 
-def arguments(layer, n):
+def arguments(name, n):
     """A kernel's arguments, for n elements in all (the encoder: rows of 12)."""
-    if layer == "encoder":
+    if name.startswith("encoder"):
         C, T = 12, n // 12
         tokens = (np.arange(T) % 5).astype(np.int32)
         return draw(T, C), tokens, draw(5, C), draw(T, C), np.int32(1), np.int32(T), np.int32(C)
-    return (draw(n),) * (2 if layer == "gelu" else 3) + (np.int32(n),)
+    return (draw(n),) * (2 if name.startswith("gelu") else 3) + (np.int32(n),)
 
 
-KERNELS = [(m.__name__.split(".")[-1], f"{name}_v{v}") for m in (gelu, residual, encoder) for name, v in versions(m)]
+FUNCTIONS = [(pointwise, "gelu"), (pointwise, "residual"), (encoder, "encoder")]
+KERNELS = [(m.__name__.split(".")[-1], f"{f}_forward_v{v}") for m, f in FUNCTIONS for v in versions(m, f"{f}_forward")]
 
 
 @pytest.mark.parametrize("layer, name", KERNELS, ids=[name for _, name in KERNELS])
 def test_the_emulator_finds_nothing_in_them(layer, name):
-    args = [a.copy() for a in arguments(layer, 1020)]
+    args = [a.copy() for a in arguments(name, 1020)]
     report = cuda.inspect(kernel(layer, name), (11,), (256,), args, outputs=("out",))  # 85 warps for 85 rows
     assert report.ok, str(report)
 
@@ -122,5 +124,5 @@ STRIDED = {"encoder_forward_v1"}  # neighbouring threads are a whole row apart; 
 
 @pytest.mark.parametrize("layer, name", KERNELS, ids=[name for _, name in KERNELS])
 def test_all_but_the_first_encoder_are_coalesced(layer, name):
-    report = cuda.inspect(kernel(layer, name), (4,), (256,), [a.copy() for a in arguments(layer, 1020)])
+    report = cuda.inspect(kernel(layer, name), (4,), (256,), [a.copy() for a in arguments(name, 1020)])
     assert (report.efficiency > 0.9) == (name not in STRIDED), report.table()

@@ -12,20 +12,17 @@ from llmc.bench.kernels.cases import Sizes
 from llmc.bench.kernels.versions import versions
 from llmc.errors import UserError
 from llmc.kernels import (
+    SOURCES,
+    STEPS,
     adamw,
     bias_backward,
     classifier,
     encoder,
-    encoder_backward,
-    gelu,
-    gelu_backward,
+    ladder,
     layernorm,
-    layernorm_backward,
     norm,
     pointwise,
     reductions,
-    residual,
-    softmax,
     source,
 )
 
@@ -46,16 +43,16 @@ def flat_calls(n):
     flat = Huge(n)
     numbers = dict(lr=1e-3, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, t=3)
     for version in (1, 2, 3):
-        yield lambda v=version: gelu.gelu_forward(flat, flat, version=v)
-        yield lambda v=version: gelu_backward.gelu_backward(flat, flat, flat, version=v)
-        yield lambda v=version: residual.residual_forward(flat, flat, flat, version=v)
+        yield lambda v=version: pointwise.gelu_forward(flat, flat, version=v)
+        yield lambda v=version: pointwise.gelu_backward(flat, flat, flat, version=v)
+        yield lambda v=version: pointwise.residual_forward(flat, flat, flat, version=v)
         yield lambda v=version: adamw.adamw_update(flat, flat, flat, flat, **numbers, version=v)
     yield lambda: adamw.adamw_update_by(flat, flat, flat, flat, None)
     for version in (1, 2):
         yield lambda v=version: norm.global_norm(flat, version=v)
         yield lambda v=version: norm.scale(flat, 0.5, version=v)
     for version in (1, 2, 3):
-        yield lambda v=version: encoder_backward.encoder_backward(flat, flat, Huge(n, 1, 1), Huge(n, 1), version=v)
+        yield lambda v=version: encoder.encoder_backward(flat, flat, Huge(n, 1, 1), Huge(n, 1), version=v)
     for version in (2, 3, 4):
         yield lambda v=version: encoder.encoder_forward(Huge(n, 1, 1), Huge(n, 1), Huge(5, 1), flat, version=v)
     yield lambda: encoder.encoder_forward(Huge(1, 1, 1), Huge(1, 1), Huge(n, 1), flat)
@@ -71,13 +68,13 @@ def row_calls(N):
     x, mean, w = Huge(N, 1, 1), Huge(N, 1), Huge(1)
     yield lambda: encoder.encoder_forward(x, mean, Huge(5, 1), x)
     for version in range(1, 8):
-        yield lambda v=version: softmax.softmax_forward(x, x, version=v)
+        yield lambda v=version: ladder.softmax_forward(x, x, version=v)
         yield lambda v=version: layernorm.layernorm_forward(x, mean, mean, x, w, w, version=v)
     for version in (1, 2, 3):
         yield lambda v=version: layernorm.residual_layernorm_forward(x, x, mean, mean, x, x, w, w, version=v)
         yield lambda v=version: classifier.fused_classifier(mean, x, mean, 1.0, 1, version=v)
     for version in range(1, 6):
-        yield lambda v=version: layernorm_backward.layernorm_backward(x, w, w, x, x, w, mean, mean, version=v)
+        yield lambda v=version: layernorm.layernorm_backward(x, w, w, x, x, w, mean, mean, version=v)
     for version in range(1, 5):
         yield lambda v=version: bias_backward.bias_backward(w, x, version=v)
 
@@ -111,9 +108,9 @@ def test_large_blocks_are_known_to_the_compiler(function, monkeypatch):
     monkeypatch.setattr(checks.Inspected, "__call__", launch)
     group = versions(function)
     checks.check(group, LONG)
-    text = source(group[0].layer)
-    numbers = {name: int(value) for name, value in re.findall(r"const int (\w+) = (\d+);", text)}
     for name, threads in launched.items():
+        text = next(text for text in map(source, (*SOURCES, *STEPS)) if f" {name}(" in text)
+        numbers = {name: int(value) for name, value in re.findall(r"const int (\w+) = (\d+);", text)}
         bounds = re.search(rf"__launch_bounds__\(([^)]*)\)\s+{name}\(", text)
         assert threads <= (eval(bounds[1], numbers) if bounds else 256), (name, threads)
 
@@ -144,12 +141,12 @@ def emptied():
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_the_most_elements(version, emptied):
     x, y = filled(0.5), filled(3.0)  # (n,) each
-    residual.residual_forward(x, x, y, version=version)
+    pointwise.residual_forward(x, x, y, version=version)
     assert same(x) == 3.5
-    gelu.gelu_forward(x, y, version=version)
+    pointwise.gelu_forward(x, y, version=version)
     assert same(x) == pytest.approx(2.99636, abs=1e-4)
     x.fill(2.0)
-    gelu_backward.gelu_backward(x, x, y, version=version)
+    pointwise.gelu_backward(x, x, y, version=version)
     assert same(x) == pytest.approx(2 * 1.01163, abs=1e-3)
     if version < 3:
         norm.scale(y, 0.5, version=version)
@@ -171,14 +168,14 @@ def test_the_most_rows(version, emptied):
     x = cuda.xp.tile(cuda.xp.arange(C, dtype=np.float32), N).reshape(N, 1, C)  # (B, T, C)
     out, w, b = cuda.xp.full_like(x, np.nan), cuda.xp.ones(C, np.float32), cuda.xp.zeros(C, np.float32)
     mean, rstd = filled(np.nan, N).reshape(N, 1), filled(np.nan, N).reshape(N, 1)  # (B, T) each
-    softmax.softmax_forward(out, x, version=version)
+    ladder.softmax_forward(out, x, version=version)
     assert same(out[..., 3]) == pytest.approx(0.643914, rel=1e-5)
     layernorm.layernorm_forward(out, mean, rstd, x, w, b, version=version)
     assert same(mean) == 1.5 and same(rstd) == pytest.approx(1.25**-0.5, rel=1e-4)
     assert same(out[..., 0]) == pytest.approx(-1.5 * 1.25**-0.5, rel=1e-4)
     if version <= 5:
         dx = cuda.xp.zeros_like(x)  # (B, T, C)
-        layernorm_backward.layernorm_backward(dx, w, b, x, x, cuda.xp.ones(C, np.float32), mean, rstd, version=version)
+        layernorm.layernorm_backward(dx, w, b, x, x, cuda.xp.ones(C, np.float32), mean, rstd, version=version)
         assert abs(same(dx[..., 0])) < 1e-4  # dout is a multiple of norm, plus a constant: nothing comes through
         # atomics add one after the other: a float that grows by 1 stops at 2²⁴
         assert float(b[1]) == pytest.approx(N, rel=0.76 if version == 1 else 1e-3)

@@ -5,9 +5,9 @@ import pytest
 
 from llmc.backends import reference
 from llmc.cuda import asarray, asnumpy, empty
-from llmc.kernels import kernel, layernorm, reductions, softmax
+from llmc.kernels import kernel, ladder, layernorm, reductions
 
-COUNTS = {**softmax.VERSIONS, **layernorm.VERSIONS}
+COUNTS = {**ladder.VERSIONS, **layernorm.VERSIONS}
 EACH = {name: range(1, last + 1) for name, last in COUNTS.items()}
 ROWS = 2, 5  # (B, T): ten rows, not a multiple of the eight in a block of warps
 
@@ -23,7 +23,7 @@ def softmax64(x):
 
 def run_softmax(x, version):
     out = empty(x.shape, np.float32)
-    softmax.softmax_forward(out, asarray(x), version=version)
+    ladder.softmax_forward(out, asarray(x), version=version)
     return asnumpy(out)
 
 
@@ -60,7 +60,7 @@ def test_softmax_in_place_and_nan_stays_in_its_row(version):
     x = random(3, 129)  # (N, C)
     x[1, 40] = np.nan
     array = asarray(x.copy())
-    softmax.softmax_forward(array, array, version=version)
+    ladder.softmax_forward(array, array, version=version)
     out = asnumpy(array)
     assert np.isnan(out[1]).all() and np.allclose(out[::2], softmax64(x[::2]), rtol=2e-5, atol=1e-9)
 
@@ -95,7 +95,7 @@ def test_residual_layernorm(version, C):
 def test_rows_at_odd_addresses_are_read_number_by_number():
     flat = asarray(random(3 * 768 + 1))  # rows of 768, starting at the second number
     x, out = flat[1:].reshape(3, 768), empty((3, 768), np.float32)  # (N, C) each
-    softmax.softmax_forward(out, x)
+    ladder.softmax_forward(out, x)
     assert np.allclose(asnumpy(out), softmax64(asnumpy(x)), rtol=2e-5, atol=1e-9)
     w, b, mean, rstd = asarray(random(768)), asarray(random(768)), empty(3, np.float32), empty(3, np.float32)
     layernorm.layernorm_forward(out, mean, rstd, x, w, b)
@@ -119,14 +119,14 @@ LADDER = [(name, version) for name in EACH for version in EACH[name]]
 
 @pytest.mark.parametrize(("name", "version"), LADDER, ids=[f"{name}_v{version}" for name, version in LADDER])
 def test_no_kernel_has_a_problem(name, version, monkeypatch):
-    layer = softmax if name in softmax.VERSIONS else layernorm
     seen = []
-    monkeypatch.setattr(layer, "kernel", lambda *which: Watched(which, seen))
+    for layer in (ladder, layernorm):
+        monkeypatch.setattr(layer, "kernel", lambda *which: Watched(which, seen))
     for C in (7, 127, 768):
         x, out = random(9, C), np.empty((9, C), np.float32)  # (N, C) each
         rows, weights = [np.empty(9, np.float32) for _ in range(2)], [random(C), random(C)]  # (N,), (C,) each
-        if layer is softmax:
-            softmax.softmax_forward(out, x, version=version)
+        if name in ladder.VERSIONS:
+            ladder.softmax_forward(out, x, version=version)
         elif name == "layernorm_forward":
             layernorm.layernorm_forward(out, *rows, x, *weights, version=version)
         else:

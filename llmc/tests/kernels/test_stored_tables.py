@@ -4,7 +4,7 @@ import json
 import re
 from importlib import import_module
 
-from llmc.bench.kernels.versions import versions
+from llmc.bench.kernels.versions import default, versions
 from llmc.course.exercises.layout import checkout
 from llmc.kernels import FOLDER, LAYERS
 
@@ -19,9 +19,9 @@ def chosen() -> dict:
     """{function: the versions that run, on GPUs without tensor cores and with them}."""
     found = {}
     for module in (import_module(f"llmc.kernels.{layer}") for layer in LAYERS):
-        fastest, tensor = (getattr(module, name, {}) for name in ("FASTEST", "TENSOR_CORES"))
-        for function, newest in getattr(module, "VERSIONS", {}).items():
-            found[function] = {fastest.get(function, newest), *tensor.get(function, ())}
+        tensor = getattr(module, "TENSOR_CORES", {})
+        for function in getattr(module, "VERSIONS", {}):
+            found[function] = {default(module, function), *tensor.get(function, ())}
     return found
 
 

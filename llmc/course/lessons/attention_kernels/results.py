@@ -21,7 +21,7 @@ from llmc.bench.kernels.cases import Numbers
 from llmc.course.figures import BLUE, GREEN, GREY, ORANGE, RED, SKY, bars, curves, level, panels, plain_ticks
 from llmc.course.lessons.matmul_kernels.ladders import columns
 from llmc.course.lessons.reductions.ladders import TABLE
-from llmc.kernels import attention, attention_backward, attention_cached, ceil_div
+from llmc.kernels import attention, attention_cached, ceil_div
 
 STORED = Path("reference/h200_attention.json")  # in the lessons' folder
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -201,14 +201,15 @@ def _one_length(B, T, NH, hs, clock, torch):
     operations = 2 * 2 * B * NH * hs * (T * (T + 1) // 2)  # forward: two products of all pairs that are seen
     shape = {"B": B, "T": T, "NH": NH, "hs": hs}
     forward = partial(attention.attention_forward, out, stats, qkv, NH)
-    backward = partial(attention_backward.attention_backward, dqkv, dout, out, stats, qkv, NH)
+    backward = partial(attention.attention_backward, dqkv, dout, out, stats, qkv, NH)
     forward()  # what the backward pass reads
     for what, call, versions, flops in (
         ("forward", forward, FORWARD, operations),
         ("backward", backward, BACKWARD, operations * 5 // 2),
     ):
         for version in versions if cuda.device() == "gpu" else versions[:-2]:  # the last two are for tensor cores
-            us = clock([partial(call, version)], graph=(what, version) != ("forward", 2))  # which calls the library
+            graph = (what, version) != ("forward", 2)  # which calls the library
+            us = clock([partial(call, version=version)], graph=graph)
             extra = 4 * B * NH * T * (T if what == "forward" and version < 3 else 1)  # probabilities; stats or delta
             row = shape | dict(what=what, by=f"llmc v{version}", tf32=version == versions[-1], us=us, extra=extra)
             yield row | {"tflop_s": flops / us / 1e6}
@@ -252,7 +253,7 @@ def _decoding(B, T, NH, hs, clock, torch):
     qkv, out, start = normal(B, 1, 3 * C), cuda.empty((B, 1, C)), cuda.xp.full(1, T - 1, np.int32)
     shape, attend = dict(what="decoding", B=B, T=T, NH=NH, hs=hs, tf32=False), attention_cached.attention_cached
     for version in (1, 2, 3):
-        us = clock([partial(attend, out, cache, qkv, NH, start, version) for cache in caches])
+        us = clock([partial(attend, out, cache, qkv, NH, start, version=version) for cache in caches])
         yield shape | dict(by=f"llmc v{version}", us=us, gb_s=each / us / 1e3)
     if torch:
         q = torch.from_dlpack(qkv)[..., :C].view(B, 1, NH, hs).transpose(1, 2)  # (B, NH, 1, hs)

@@ -14,16 +14,12 @@ from llmc import cuda
 from llmc.config import preset
 from llmc.course.lessons.embeddings import zipf_tokens
 from llmc.cuda import recorder
-from llmc.kernels import bias_backward, encoder_backward, layernorm_backward
+from llmc.kernels import INSTEAD, bias_backward, encoder, layernorm
 from llmc.model import GPT2
 
 STORED = Path("reference/h200_order.json")  # in the lessons' folder
 V = 50257  # GPT-2's tokens
-BY_ATOMICS = {  # the versions that add by atomics, as VERSIONS of each layer has them
-    bias_backward: {"bias_backward": 2},
-    encoder_backward: {"encoder_backward": 1},
-    layernorm_backward: {"layernorm_backward": 1},
-}
+BY_ATOMICS = {"bias_backward": 2, "encoder_backward": 1, "layernorm_backward": 1}  # the versions that add by atomics
 
 
 def measure(small=False) -> dict:
@@ -56,13 +52,13 @@ def _sums(B, T, C) -> dict:
         bias_backward.bias_backward(db, dout, version=version)
         return db
 
-    def layernorm(version):
+    def norm(version):
         dw, db = xp.zeros(C, np.float32), xp.zeros(C, np.float32)  # (C,) each
-        layernorm_backward.layernorm_backward(dx, dw, db, dout, x, w, mean, rstd, version=version)
+        layernorm.layernorm_backward(dx, dw, db, dout, x, w, mean, rstd, version=version)
         return dw
 
     sums = {f"bias_backward_v{v}": partial(bias, v) for v in range(1, 5)}
-    return sums | {f"layernorm_backward_v{v}": partial(layernorm, v) for v in range(1, 6)}
+    return sums | {f"layernorm_backward_v{v}": partial(norm, v) for v in range(1, 6)}
 
 
 def _runs(launch, runs) -> dict:
@@ -94,9 +90,7 @@ def _tokens(B, T, C) -> dict:
     dout = xp.asarray(numbers)  # (B, T, C)
     return {
         kind: {
-            f"v{v}": microseconds(
-                [partial(encoder_backward.encoder_backward, dwte, dwpe, dout, xp.asarray(tokens), version=v)]
-            )
+            f"v{v}": microseconds([partial(encoder.encoder_backward, dwte, dwpe, dout, xp.asarray(tokens), version=v)])
             for v in (1, 2, 3)
         }
         for kind, tokens in kinds.items()
@@ -109,17 +103,14 @@ def _adding_by(order):
 
     Nothing is recorded meanwhile: a graph would repeat the launches of another version.
     """
-    before, graphs = {layer: dict(layer.VERSIONS) for layer in BY_ATOMICS}, recorder.graphs()
+    graphs = recorder.graphs()
     recorder.graphs(False)
-    if order == "atomics":
-        for layer, versions in BY_ATOMICS.items():
-            layer.VERSIONS.update(versions)
+    INSTEAD.update(BY_ATOMICS if order == "atomics" else {})
     try:
         yield
     finally:
+        INSTEAD.clear()
         recorder.graphs(graphs)
-        for layer, versions in before.items():
-            layer.VERSIONS.update(versions)
 
 
 def _losses(order, steps, small) -> list:

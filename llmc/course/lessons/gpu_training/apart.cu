@@ -1,4 +1,4 @@
-// Lesson 17: the classifier in three kernels, bias and GELU in two. block_max and block_sum are those of softmax.cu.
+// Lesson 17: the classifier in three kernels, bias and GELU in two. block_max and block_sum are those of ladder/softmax.cu.
 __device__ float block_max(float v) { __shared__ float slots[32]; return block_max(v, slots); }
 __device__ float block_sum(float v) { __shared__ float slots[32]; return block_sum(v, slots); }
 

@@ -10,7 +10,7 @@ from llmc import cuda, kernels
 from llmc.bench.kernels import times
 from llmc.course.lessons.reductions.ladders import function_text
 from llmc.cuda import RawModule
-from llmc.kernels import ceil_div, classifier, layernorm, matmul, residual
+from llmc.kernels import ceil_div, classifier, layernorm, matmul, pointwise
 
 HELPERS = ("warp_max", "warp_sum", "block_max", "block_sum")  # of lesson 13
 APART = "const unsigned ALL = 0xffffffff;\nconst float LOWEST = -3.402823466e+38f;\n"
@@ -81,7 +81,7 @@ def fused_bias_gelu(gelu_out, out, b):
 
 def residual_layernorm(added, normed, mean, rstd, x1, x2, w, b):
     """In two launches."""
-    residual.residual_forward(added, x1, x2)
+    pointwise.residual_forward(added, x1, x2)
     layernorm.layernorm_forward(normed, mean, rstd, added, w, b)
 
 

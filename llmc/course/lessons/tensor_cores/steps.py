@@ -4,7 +4,6 @@ Counts are for a round of a tile: 128 x 128 results, 64 numbers of k, 2^20 multi
 """
 
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import ml_dtypes
@@ -44,9 +43,8 @@ class Counts(NamedTuple):
 
 
 def header(*names) -> str:
-    """The text of these .cuh files, those of the folder mixed first."""
-    places = [[folder / f"{name}.cuh" for folder in (FOLDER / "mixed", FOLDER)] for name in names]
-    return "".join(next(filter(Path.exists, each)).read_text(encoding="utf-8") for each in places)
+    """The text of these .cuh files."""
+    return "".join((FOLDER / "include" / f"{name}.cuh").read_text(encoding="utf-8") for name in names)
 
 
 def brought(version) -> float:

@@ -6,7 +6,6 @@ v8  warpgroups have roles: one thread of the producer does nothing but ask for s
 
 #include "number.cuh"
 #include "lanes.cuh"
-#include "registers.cuh"
 #include "product.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"

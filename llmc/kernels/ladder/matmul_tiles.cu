@@ -6,8 +6,7 @@ v7  no bank conflicts: rows of a tile are 4 numbers longer than they must be, an
 v8  two buffers: the next slice is on its way while the threads compute with this one, in the background with cp.async
     where it is copied as it lies, in registers where it must be turned; one barrier per slice instead of two
 
-Shapes, products and the macros A_RUNS, B_RUNS and ADD: see matmul.cu. WORD is the number of floats per access to
-memory: 4 where every row of a, b and the result begins at a multiple of 16 bytes, else 1.
+Shapes, products and the macros A_RUNS, B_RUNS, ADD and WORD: see ../matmul.cu.
 */
 
 #ifndef A_RUNS

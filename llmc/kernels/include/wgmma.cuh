@@ -1,5 +1,5 @@
 // Hopper's tensor cores (wgmma, compute capability 9.0 alone): four warps, a warpgroup, multiply (64, 16) by (16, N) numbers
-// of 16 bits in shared memory, while they go on with something else. registers.cuh and tma.cuh come before.
+// of 16 bits in shared memory, while they go on with something else. lanes.cuh and tma.cuh come before.
 //
 // The sums stay in registers: of eight neighbouring columns lane 4 r + j of warp w holds what it holds of an mma whose rows
 // are 16 w … 16 w + 15, d[4 c … 4 c + 3] for the columns from 8 c on.

@@ -6,7 +6,6 @@ v7  one warpgroup has 64 x BN results. One of its threads asks for the squares o
 
 #include "number.cuh"
 #include "lanes.cuh"
-#include "registers.cuh"
 #include "product.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
