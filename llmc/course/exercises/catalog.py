@@ -18,6 +18,8 @@ from llmc.files.checked_json import read_json
 MARK = {"exercise": (str, None), "role": (str, None), "minutes": (float, None), "difficulty": (int, None)}
 CELL = {"id": (str, None), "cell_type": str, "metadata": {"llmc": (MARK, None)}, "source": (str, [str])}
 SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
+HEADING = re.compile(r"^#+ +(.*)", re.MULTILINE)
+MARKS = re.compile(r"[`$]|\\text\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,35 @@ class Section(NamedTuple):
 
 
 def section(notebook: Path, beginning: str) -> Section | None:
-    """The first section of a lesson whose heading begins with these words; None when there is none."""
-    heading = re.compile(rf"^#+ +({re.escape(beginning)}.*)", re.MULTILINE)
-    found = ((heading.search(cell.source), cell.id) for cell in cells_of(notebook) if cell.kind == "markdown")
-    return next((Section(match[1].strip(), cell) for match, cell in found if match), None)
+    """The first section of a lesson whose heading, as plain text, begins so; None when there is none."""
+    cells = [cell for cell in cells_of(notebook) if cell.kind == "markdown"]
+    found = ((heading.strip(), cell.id) for cell in cells for heading in HEADING.findall(cell.source))
+    return next((Section(*each) for each in found if plain(each[0]).startswith(plain(beginning))), None)
+
+
+def plain(heading: str) -> str:
+    """A heading without the marks of Markdown's code and formulas."""
+    return MARKS.sub(r"\1", heading)
 
 
 def section_link(number: str, beginning: str) -> str | None:
     """A link, from the current folder, that opens lesson `number` ("01") at that section; None where there is none."""
-    lesson = next((lesson for lesson in layout.lessons("notebooks") if lesson.startswith(f"{number}_")), None)
-    notebook = layout.notebook("notebooks", lesson) if lesson else None
+    notebook = _lesson(number)
     found = section(notebook, beginning) if notebook else None
     return layout.link(layout.from_here(notebook), found.cell) if found else None
+
+
+def with_headings(text: str) -> str:
+    """The text with whole headings where it names sections by how they begin."""
+
+    def whole(named):
+        notebook = _lesson(named[1])
+        found = section(notebook, named[2]) if notebook else None
+        return f'lesson {named[1]}, section "{plain(found.heading)}"' if found else named[0]
+
+    return SECTION.sub(whole, text)
+
+
+def _lesson(number) -> Path | None:
+    lesson = next((lesson for lesson in layout.lessons("notebooks") if lesson.startswith(f"{number}_")), None)
+    return layout.notebook("notebooks", lesson) if lesson else None
