@@ -47,6 +47,7 @@ def _new_copy(root) -> Path | None:
 
     if journal.read(journal.progress_file())["worked"]:
         return None
+    print(f"Making {COPY}, your copy of the course; this takes a few seconds.", flush=True)
     print("\n".join(start(root / COPY, root)[:-1]), flush=True)
     return root / COPY
 

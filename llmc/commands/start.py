@@ -12,5 +12,6 @@ def run(args) -> int:
     """Make the copy and say how to open it; always 0. Raises UserError for a place that holds something."""
     from llmc.course.exercises.own_folder import start
 
+    print("Making your copy of the course; this takes a few seconds.", flush=True)
     print("\n".join(start(folder_path(args.folder))))
     return 0

@@ -14,9 +14,8 @@ import io
 import sys
 import textwrap
 import time
-import warnings
 from collections import deque
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
 import numpy as np
@@ -211,8 +210,8 @@ class check:
         exercise, (arguments, options) = self.exercise, copy.deepcopy(given)  # a reference may write to them
         names = exercise.returns.split() or [*before]
         reference = exercise.reference or solution_of(exercise.name).function()
-        with np.errstate(all="ignore"), redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        unseen = io.StringIO()  # catch_warnings would make Python forget which of the learner's it has shown already
+        with np.errstate(all="ignore"), redirect_stdout(unseen), redirect_stderr(unseen):
             right = reference(*arguments, **options)
         if exercise.reference is None and not exercise.returns:  # it wrote into its arguments
             after = exercise.written(reference, arguments, options)

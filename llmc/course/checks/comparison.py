@@ -72,8 +72,9 @@ class Difference:
         places = [tuple(int(i) for i in index) for index in np.argwhere(wrong)[:ROWS]]
         digits = _digits_apart([(expected[at], got[at]) for at in places])
         wide = 9 + digits  # 16 for seven digits
-        lines = [f"{int(wrong.sum())} of {wrong.size} entries are wrong. The first of them:"]
-        lines.append(f"    {'index':<14}{'expected':>{wide}}{'got':>{wide}}")
+        many = "are wrong. The first of them" if len(places) > 1 else "is wrong"
+        head = f"    {'index':<14}{'expected':>{wide}}{'got':>{wide}}"
+        lines = [f"{int(wrong.sum())} of {wrong.size} entries {many}:", head]
         for at in places:
             lines.append(f"    {str(list(at)):<14}{expected[at]:>{wide}.{digits}g}{got[at]:>{wide}.{digits}g}")
         with np.errstate(invalid="ignore"):  # inf - inf
@@ -213,8 +214,7 @@ def exchanged(found, expected) -> bool:
     if not all(isinstance(got, np.ndarray | np.generic | float | int) for got, _ in pairs):
         return False
     alike = [[_alike(got, right) for _, right in pairs] for got, _ in pairs]
-    in_place = all(row[k] for k, row in enumerate(alike))
-    return all(map(any, alike)) and all(map(any, zip(*alike))) and not in_place
+    return all(map(any, alike)) and all(map(any, zip(*alike))) and not all(row[k] for k, row in enumerate(alike))
 
 
 def _about_shape(got, expected) -> str:
@@ -259,9 +259,10 @@ def _as_many(got, expected) -> str:
 def _not_reduced(got, expected, axes) -> str:
     """What is left to be done with these axes: a sum or a mean, if one of them gives what is expected."""
     named = f"ax{'i' if len(axes) == 1 else 'e'}s {' and '.join(map(str, axes))}"
-    for word in ("sum", "mean"):
+    for word, done in (("sum", "summed"), ("mean", "averaged")):
         if _alike(getattr(got, word)(axis=axes), expected):
-            return f": the {word} over {named} is missing"
+            lengths = " and ".join(str(got.shape[axis]) for axis in axes)
+            return f": it still has to be {done} over its {named}, of length {lengths}"
     return f": it has one value for each index of {named}"
 
 

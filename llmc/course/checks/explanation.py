@@ -162,17 +162,15 @@ def _along_axes(wrong) -> list[str]:
         if bad.all() or (1 - min(share, 1)) ** right > CHANCE:
             continue
         few = (~bad).sum() <= FEW < bad.sum() and (np.diff(np.flatnonzero(bad)) > 1).any()
-        what = f"right only at {_indices(~bad)}" if few else f"wrong only at {_indices(bad)}"
-        said.append(f"Along axis {axis} it is {what}.")
+        said.append(f"Along axis {axis} it is {'right' if few else 'wrong'} only {_indices(~bad if few else bad)}.")
     return said
 
 
 def _indices(flags) -> str:
-    """ "index 3", "indices 0, 2, 4", "indices 5 to 32, the last"."""
-    at, length = np.flatnonzero(flags), len(flags)
-    last = ", the last" if at[-1] == length - 1 else ""
+    """ "at index 3", "at indices 0, 2, 4", "from index 5 to the end"."""
+    at, end = np.flatnonzero(flags), len(flags) - 1
     if len(at) == 1:
-        return f"index {at[0]}{', the first' if at[0] == 0 else last}"
+        return f"at index {at[0]}{', the first' if at[0] == 0 else ', the last' if at[0] == end else ''}"
     if (np.diff(at) == 1).all():
-        return f"indices {at[0]} to {at[-1]}{last}"
-    return f"indices {', '.join(map(str, at[:FEW]))}" + (f", … ({len(at)} of {length})" if len(at) > FEW else "")
+        return f"from index {at[0]} to the end" if at[-1] == end else f"at indices {at[0]} to {at[-1]}"
+    return f"at indices {', '.join(map(str, at[:FEW]))}" + (f", … ({len(at)} of {len(flags)})" if len(at) > FEW else "")

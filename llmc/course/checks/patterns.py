@@ -173,8 +173,9 @@ def _how_many(left, written) -> str:
     for axis in range(left.ndim if left.ndim > 1 else 0):
         there = np.unique(np.argwhere(left)[:, axis])  # (n,)
         if len(there) < left.shape[axis] and not written.take(there, axis).any() and len(there) <= MOST:
-            last = ", the last" * bool(there[-1] == left.shape[axis] - 1 and len(there) == there[-1] - there[0] + 1)
             indices = f"index {there[0]}" if len(there) == 1 else f"indices {', '.join(map(str, there))}"
+            at_the_end = [*there] == [*range(left.shape[axis])][-len(there) :]
+            last = f", the last{f' {len(there)}' * (len(there) > 1)}" * at_the_end
             where = f"all those at {indices} of axis {axis}{last}"
     return f"{left.sum()} of {left.size} entries, {where}"
 

@@ -127,7 +127,7 @@ class PythonSearch(Search):
     @cached_property
     def others(self) -> list:
         found = []
-        with learners_names():
+        with learners_names(), quietly():
             for call in calls_with(self.check, self.solution.function()) if self.solution else ():
                 theirs = self.run(self.case.function, call).get(self.label) if call.arguments is not None else None
                 if theirs is not None and call.outputs.get(self.label) is not None:

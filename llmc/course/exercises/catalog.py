@@ -8,6 +8,7 @@ The first is on the answer's cell, and "section" is how a heading of its lesson 
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ from llmc.files.checked_json import read_json
 MARK = {"exercise": (str, None), "role": (str, None), "minutes": (float, None), "difficulty": (int, None)}
 CELL = {"id": (str, None), "cell_type": str, "metadata": {"llmc": (MARK, None)}, "source": (str, [str])}
 SECTION = re.compile(r'lesson (\d\d), section "([^"]+)"')  # how messages name a section
+HEADING = re.compile(r"^#+ +(.*)", re.MULTILINE)
+MARKS = re.compile(r"[`$]|\\text\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,15 @@ class Cell(NamedTuple):
 
 def cells_of(notebook: Path) -> list[Cell]:
     """Every cell of that file; none of a damaged one."""
+    try:
+        now = notebook.stat()
+    except OSError:
+        return []
+    return list(_cells_of(notebook, now.st_mtime_ns, now.st_size))
+
+
+@lru_cache(maxsize=64)  # the builder asks for the same solution and lesson for each exercise
+def _cells_of(notebook, *unchanged) -> list[Cell]:
     try:
         cells = read_json(notebook, {"cells": [CELL]})["cells"]
     except UserError:  # a merge conflict, say: the other lessons must go on
@@ -85,15 +97,35 @@ class Section(NamedTuple):
 
 
 def section(notebook: Path, beginning: str) -> Section | None:
-    """The first section of a lesson whose heading begins with these words; None when there is none."""
-    heading = re.compile(rf"^#+ +({re.escape(beginning)}.*)", re.MULTILINE)
-    found = ((heading.search(cell.source), cell.id) for cell in cells_of(notebook) if cell.kind == "markdown")
-    return next((Section(match[1].strip(), cell) for match, cell in found if match), None)
+    """The first section of a lesson whose heading, as plain text, begins so; None when there is none."""
+    cells = [cell for cell in cells_of(notebook) if cell.kind == "markdown"]
+    found = ((heading.strip(), cell.id) for cell in cells for heading in HEADING.findall(cell.source))
+    return next((Section(*each) for each in found if plain(each[0]).startswith(plain(beginning))), None)
+
+
+def plain(heading: str) -> str:
+    """A heading without the marks of Markdown's code and formulas."""
+    return MARKS.sub(r"\1", heading)
 
 
 def section_link(number: str, beginning: str) -> str | None:
     """A link, from the current folder, that opens lesson `number` ("01") at that section; None where there is none."""
-    lesson = next((lesson for lesson in layout.lessons("notebooks") if lesson.startswith(f"{number}_")), None)
-    notebook = layout.notebook("notebooks", lesson) if lesson else None
+    notebook = _lesson(number)
     found = section(notebook, beginning) if notebook else None
     return layout.link(layout.from_here(notebook), found.cell) if found else None
+
+
+def with_headings(text: str) -> str:
+    """The text with whole headings where it names sections by how they begin."""
+
+    def whole(named):
+        notebook = _lesson(named[1])
+        found = section(notebook, named[2]) if notebook else None
+        return f'lesson {named[1]}, section "{plain(found.heading)}"' if found else named[0]
+
+    return SECTION.sub(whole, text)
+
+
+def _lesson(number) -> Path | None:
+    lesson = next((lesson for lesson in layout.lessons("notebooks") if lesson.startswith(f"{number}_")), None)
+    return layout.notebook("notebooks", lesson) if lesson else None

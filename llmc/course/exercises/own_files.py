@@ -9,6 +9,7 @@ A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": 
 import hashlib
 import json
 import os
+import platform
 from pathlib import Path, PurePosixPath
 
 from llmc.course.exercises import builder, layout, notebooks
@@ -21,9 +22,19 @@ from llmc.files.reading import opened
 from llmc.terminal import llmc_command
 
 OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout, not for copies
+THIS_MACHINE = "this-machine"  # the tag of cells whose stored outputs would be another machine's in a copy
 STATE = {"cells": {str: {str: (str, None)}}, "files": {str: (str, None)}, "course": (str, None)}
+LANGUAGE = {  # as the kernel says it: JupyterLab takes over whatever differs, and calls the notebook modified
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+    "version": platform.python_version(),
+}
 EMPTY = {
-    "metadata": {"kernelspec": dict(notebooks.KERNEL), "language_info": {"name": "python"}},
+    "metadata": {"kernelspec": dict(notebooks.KERNEL), "language_info": LANGUAGE},
     "nbformat": 4,
     "nbformat_minor": 5,
 }
@@ -44,8 +55,14 @@ def course_notebooks(root, copy) -> dict:
         for path in sorted((root / ("solutions" if kind == "exercises" else kind)).glob("*.ipynb")):
             inside = PurePosixPath(kind, path.name)
             cells = built(path) if kind == "exercises" else read_notebook(path)["cells"]
-            found[str(place_in_copy(inside))] = [relinked(cell, inside, root, copy) for cell in cells]
+            found[str(place_in_copy(inside))] = [relinked(_not_run(cell), inside, root, copy) for cell in cells]
     return found
+
+
+def _not_run(cell) -> dict:
+    """Without what it printed, if that is about the machine that it ran on."""
+    of_a_machine = THIS_MACHINE in cell["metadata"].get("tags", [])
+    return {**cell, "outputs": [], "execution_count": None} if of_a_machine else cell
 
 
 def built(solution: Path) -> list[dict]:

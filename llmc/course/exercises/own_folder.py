@@ -4,12 +4,13 @@ Answers and runs in the copy never meet git. `merging.py` tells from fingerprint
 learner changed: those stay, and all others follow the course.
 """
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from llmc.course.exercises import own_files as files
 from llmc.course.exercises.layout import FOLDERS, MARKER
 from llmc.course.exercises.merging import fingerprints, merge
+from llmc.course.exercises.relinking import relinked
 from llmc.files.atomic_write import atomic_folder
 from llmc.terminal import llmc_command, shown
 
@@ -27,7 +28,7 @@ def start(copy: Path, root: Path | None = None) -> list[str]:
     state, news = {**files.new_state(), "course": files.course_digest(root)}, []
     with atomic_folder(copy) as temporary:
         for name, cells in files.course_notebooks(root, copy).items():
-            text = _answered(root, name, cells)
+            text = _answered(root, copy, name, cells)
             news += [f"{name}: with the answers that you wrote in the checkout."] * bool(text)
             brought = Brought(text or _new(cells), fingerprints(cells), whole=not text)
             files.write_bytes(temporary / name, brought.text.encode())
@@ -104,15 +105,16 @@ def _new(cells) -> str:
     return files.to_json({**files.EMPTY, "cells": cells})
 
 
-def _answered(root, name, cells) -> str | None:
+def _answered(root, copy, name, cells) -> str | None:
     """The exercise with the answers that stand in the checkout's own copy of it; None when there are none."""
     folder, prefix = FOLDERS["exercises"]
     lesson = Path(name).stem.removeprefix(prefix)
-    path = root / "exercises" / f"{lesson}.ipynb"
-    if Path(name).parent != Path(folder) or not path.exists():
+    inside = PurePosixPath("exercises", f"{lesson}.ipynb")
+    if Path(name).parent != Path(folder) or not (root / inside).exists():
         return None
-    notebook, given = files.read_notebook(path), files.built(root / "solutions" / f"{lesson}.ipynb")
-    merged = merge(notebook["cells"], cells, fingerprints(given))
+    notebook = files.read_notebook(root / inside)
+    mine = [relinked(cell, inside, root, copy) for cell in notebook["cells"]]
+    merged = merge(mine, cells, fingerprints(cells))
     return files.to_json({**notebook, "cells": merged.cells}) if merged.kept else None
 
 

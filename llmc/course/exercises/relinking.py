@@ -1,6 +1,7 @@
 """Links in a notebook that moves from the checkout into a learner's copy.
 
-`../exercises/01_layernorm.ipynb` in a lesson becomes `exercises/exercise_01_layernorm.ipynb`, which is in the copy too;
+`../exercises/01_layernorm.ipynb` in a lesson becomes `exercises/exercise_01_layernorm.ipynb`, which is in the copy too,
+and a link that shows the path shows the new one;
 `../llmc/model.py` becomes the way from the copy to the checkout.
 """
 
@@ -12,19 +13,21 @@ from urllib.parse import quote, unquote
 from llmc.course.exercises.layout import place_in_copy
 from llmc.errors import UserError
 
-LINK = re.compile(r'(\]\(|(?:href|src)=")(?![\w.+-]+:|[/#])([^)\s"#]+)')  # Markdown's, HTML's; no address or fragment
+# Markdown's with what it shows, if that is a path; HTML's. No address or fragment.
+LINK = re.compile(r'((?<=\[)[\w/.]+\.ipynb)?(\]\(|(?:href|src)=")(?![\w.+-]+:|[/#])([^)\s"#]+)')
 
 
 def relinked(cell, inside: PurePosixPath, root: Path, copy: Path) -> dict:
     """The cell (a dict) of the notebook `inside` of the checkout `root`, with links that work in the copy."""
 
     def new(link):
-        target = PurePosixPath(os.path.normpath(inside.parent / unquote(link[2])))
+        target = PurePosixPath(os.path.normpath(inside.parent / unquote(link[3])))
         if not (root / target).exists():  # no link, only brackets that look like one
             return link[0]
         place = place_in_copy(target)
         path = _way(copy / place_in_copy(inside).parent, copy / place if place else root / target)
-        return link[1] + quote(path)
+        name = str(place) if place and link[1] == str(target) else link[1] or ""
+        return name + link[2] + quote(path)
 
     if cell["cell_type"] == "markdown":
         return {**cell, "source": _lines(LINK.sub(new, "".join(cell["source"])))}

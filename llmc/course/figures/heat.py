@@ -6,17 +6,19 @@ from llmc.course.figures.alt import note
 from llmc.course.figures.grid import number_text
 from llmc.course.figures.style import INK, diverging, ink
 
+PALER = 1.6  # times the limit: dark letters are readable even on the strongest blue
+
 
 def heat_map(ax, values, *, label="", limit=None, rows=None, columns=None, numbers=False, bar=True):
     """Draw (rows, columns); returns the image. NaN stays white.
 
     Numbers with a sign go from blue (-limit) over white to orange (limit), all others from dark (0) to yellow (limit);
     limit: by default the largest of them. label: of the colour bar, with units. rows, columns: names of the ticks.
-    numbers: write each into its square.
+    numbers: write each into its square; squares of numbers with a sign are then paler, so that they can be read.
     """
     values = np.asarray(values, dtype=float)
-    limit = np.nanmax(np.abs(values)) if limit is None else limit
     signed = np.nanmin(values) < 0
+    limit = (np.nanmax(np.abs(values)) if limit is None else limit) * (PALER if signed and numbers else 1)
     look = dict(cmap=diverging(), vmin=-limit) if signed else dict(cmap="cividis", vmin=0)
     image = ax.imshow(values, vmax=limit, aspect="auto", **look)
     ax.grid(visible=False)

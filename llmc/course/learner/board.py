@@ -8,7 +8,7 @@ from llmc.course.exercises.layout import link, path_from_here
 
 DONE, OPEN = "✓", "○"  # every font has them, unlike emoji
 LEVEL = {1: "easy", 2: "medium", 3: "hard"}
-LONGEST = 120  # minutes; more is shown in hours
+LONGEST = 59  # minutes; more is shown in hours
 _shown = []  # (board, display handle) of the boards this kernel shows: a check that passes draws them again
 
 
@@ -78,8 +78,9 @@ class Board:
 
     def _row(self, lesson, exercises):
         """One lesson; symbols, not colours, carry the meaning, so that both themes of JupyterLab can show it."""
-        marks = " &nbsp; ".join(
-            f'<span style="white-space:nowrap" title="{exercise.minutes} min, {LEVEL[exercise.difficulty]}">'
+        look = "white-space:nowrap;margin-right:1em"
+        marks = " ".join(
+            f'<span style="{look}" title="{exercise.minutes} min, {LEVEL[exercise.difficulty]}">'
             f"{self._mark(exercise)} {escape(exercise.name)}{' ← next' * (exercise is self.next)}</span>"
             for exercise in exercises
         )
@@ -107,7 +108,7 @@ def redraw(done, worked):
 
 
 def spelled(minutes: int) -> str:
-    """ "75 min", "6 h 40 min", "7 h"."""
+    """ "45 min", "6 h 40 min", "7 h"."""
     if minutes <= LONGEST:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from llmc.course.exercises.catalog import all_exercises, cells_of, notebooks_for
-from llmc.course.exercises.layout import path_from_here
+from llmc.course.exercises.layout import link, path_from_here
 from llmc.course.learner import journal
 from llmc.course.learner.refusal import Refusal
 
@@ -17,14 +17,18 @@ FOLDED = re.compile(r"<details><summary>Hint (\d+): (.*?)</summary>\s*(.*?)\s*</
 
 
 class Hints:
-    """What `hint` returns: [(number, title, text)] and a sentence below. Markdown in a notebook, text elsewhere."""
+    """What `hint` returns: [(number, title, text)] and a sentence below. Markdown in a notebook, text elsewhere.
 
-    def __init__(self, shown, after):
-        self.shown, self.after = shown, after
+    path: a notebook that the sentence names; Markdown makes a link of it.
+    """
+
+    def __init__(self, shown, after, path):
+        self.shown, self.after, self.path = shown, after, path
 
     def _repr_markdown_(self):
         hints = [f"**Hint {number}: {title}**\n\n{text}" for number, title, text in self.shown]
-        return "\n\n".join([*hints, f"*{self.after}*"])
+        after = self.after.replace(self.path, f"[{self.path}]({link(self.path)})")
+        return "\n\n".join([*hints, f"*{after}*"])
 
     def __str__(self):
         hints = [f"Hint {number}: {title}\n\n{text}" for number, title, text in self.shown]
@@ -47,12 +51,13 @@ def hint(exercise) -> Hints:
         raise Refusal(f"the exercise {name} has no hints; its task is in {path_from_here('exercises', lessons[name])}.")
     count = min(journal.hints_seen(name) + 1, len(hints) + 1)
     journal.record_hint(name, min(count, len(hints)))
-    stuck = f"If you are still stuck, open {path_from_here('solutions', lessons[name])}."
+    solution = path_from_here("solutions", lessons[name])
+    stuck = f"If you are still stuck, open {solution}."
     if count > len(hints):
-        return Hints(hints, f"These are all the hints. {stuck}")
+        return Hints(hints, f"These are all the hints. {stuck}", solution)
     more = f'Hint {count} of {len(hints)}; for the next one, run hint("{name}") again.'
     last = f"That was the last of {len(hints)} hints. {stuck}"
-    return Hints([hints[count - 1]], last if count == len(hints) else more)
+    return Hints([hints[count - 1]], last if count == len(hints) else more, solution)
 
 
 def hints_of(notebook: Path, exercise: str) -> list[tuple[int, str, str]]:

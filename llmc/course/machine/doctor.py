@@ -13,7 +13,7 @@ from threading import Thread
 from llmc.course.machine.advice import Row
 
 DEADLINE = 5.0  # seconds for all rows together; a tenth of one is enough where nothing is wrong
-MARKS = {"ok": "✓", "missing": "–", "warning": "!"}
+MARKS = {"ok": "✓", "missing": "–", "later": "–", "warning": "!"}
 
 
 class Report:
@@ -31,8 +31,8 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One line: which rows have a command to run."""
-        names = [row.what for row in self.rows if row.command]
+        """One line: which rows have a command to run now."""
+        names = [row.what for row in self.rows if row.command and row.status != "later"]
         return f"Worth a look: {', '.join(names)}." if names else "Nothing to fix."
 
     def __str__(self):

@@ -165,7 +165,7 @@ def corpus(what, name) -> Row:
     files, prepare = Corpus.in_folder(data_home() / name), llmc_command("data", name)
     if files.missing:
         found = "incomplete" if len(files.missing) < len(files.files) else "not prepared"
-        return Row(what, found, "missing", "ten to thirty seconds when training first needs it", prepare)
+        return Row(what, found, "later", "ten to thirty seconds when training first needs it", prepare)
     try:
         train, val = count_tokens(files.train), count_tokens(files.val)
     except UserError:
@@ -187,4 +187,4 @@ def tokens(what) -> Row:
     costs = "a download of 1.5 MB when GPT-2's own tokens are first used; training on pydocs does not need them"
     name = "'gpt2'" if sys.platform == "win32" else '"gpt2"'  # inside of the quotes of that system's shell
     fetch = python_command("-c", f"import tiktoken; tiktoken.get_encoding({name})")
-    return Row(what, "not in tiktoken's cache", "missing", costs, fetch)
+    return Row(what, "not in tiktoken's cache", "later", costs, fetch)

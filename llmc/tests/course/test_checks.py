@@ -48,8 +48,8 @@ def test_right_passes(got, expected, options):
         (A[:, None], "an axis of length 1 is too much or out of place"),
         (A.T, "its axes are in another order, and `.transpose(1, 0)` makes it right"),
         (A.reshape(6, 2), "the numbers are right, reshape them"),
-        (A[None] * np.ones((2, 1, 1)), "the mean over axis 0 is missing."),
-        (A[None] * [[[3.0]], [[-2.0]]], "the sum over axis 0 is missing."),
+        (A[None] * np.ones((2, 1, 1)), "it still has to be averaged over its axis 0, of length 2."),
+        (A[None] * [[[3.0]], [[-2.0]]], "it still has to be summed over its axis 0, of length 2."),
         (A.sum(0), "axis 0 of what is expected is missing: what came is the sum over it."),
         (A[0], "axis 0 of what is expected is missing: what came is what belongs at its index 0."),
         (np.zeros((3, 4, 3, 4)), "it has one value for each index of axes 0 and 1"),
@@ -61,7 +61,7 @@ def test_right_passes(got, expected, options):
         (A * 1.00009, "wrong values"),
         (np.zeros_like(A), "all zeros"),
         (A + 5.0, "off by the same amount everywhere"),
-        (np.where(np.arange(12).reshape(3, 4) == 6, 77.0, A), "1 of 12 entries are wrong. The first of them:"),
+        (np.where(np.arange(12).reshape(3, 4) == 6, 77.0, A), "1 of 12 entries is wrong:"),
     ],
 )
 def test_a_mistake_is_named(got, says):

@@ -26,7 +26,7 @@ def spoilt(shape, where):
 def drawn(shape, where):
     """(title and table, rows of the picture as text)."""
     html = caught(*spoilt(shape, where)).diagnosis.picture.html()
-    rows = [row.split("<td ")[1:] for row in html.split("<tr>")[1:]]
+    rows = [row.split("<td ")[1:] for row in html.split("<tr ")[1:]]
     return html, ["".join("✗" if "×</td>" in cell else "·" for cell in row) for row in rows]
 
 

@@ -35,11 +35,12 @@ def solution(name, lesson, task=TASK):
 
 def lesson(name):
     """A lesson as a dict: links, a cell that was run, a stored table of links."""
-    task = f"[the exercise](../exercises/{name}.ipynb) ![x](images/x.png) [x](https://x/y) x[i](j) [this](#x)"
+    task = f"[exercises/{name}.ipynb](../exercises/{name}.ipynb) ![x](images/x.png) [x](https://x/y) x[i](j) [this](#x)"
     text = {"cell_type": "markdown", "id": "text", "metadata": {}, "source": f"# {name}\n\n## 1 · It\n\n{task}"}
     data = {"text/html": [f'<a href="../llmc/a%20b.py">{name}</a>']}
     html = {"output_type": "display_data", "metadata": {}, "data": data}
-    return as_notebook(text, {**code("run", "2 + 2"), "outputs": [html]})
+    machine = {**code("machine", "doctor()"), "outputs": [html], "metadata": {"tags": ["this-machine"]}}
+    return as_notebook(text, {**code("run", "2 + 2"), "outputs": [html]}, machine)
 
 
 def code(name, source):
@@ -134,8 +135,10 @@ def test_links_stay_in_the_copy_or_lead_to_the_checkout(mine):
     assert "(../01_f.ipynb#cell-id=x)" in task and "(../../the%20course/llmc/a%20b.py)" in task
     assert sources(mine / EXERCISE)["f-links"].count("../solutions/solution_01_f.ipynb#cell-id=answer") == 1
     text = sources(mine / LESSON)["text"]
-    assert "(exercises/exercise_01_f.ipynb) ![x](images/x.png) [x](https://x/y) x[i](j) [this](#x)" in text
-    stored = read(mine / LESSON)["cells"][1]["outputs"][0]["data"]["text/html"]
+    assert f"[{EXERCISE}]({EXERCISE}) ![x](images/x.png) [x](https://x/y) x[i](j) [this](#x)" in text
+    _, run, machine = read(mine / LESSON)["cells"]
+    stored = run["outputs"][0]["data"]["text/html"]
+    assert machine["outputs"] == [] and machine["execution_count"] is None
     assert "".join(stored) == '<a href="../the%20course/llmc/a%20b.py">01_f</a>'
 
 

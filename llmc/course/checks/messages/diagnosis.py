@@ -18,7 +18,7 @@ from html import escape
 import numpy as np
 
 from llmc.course.checks.messages.heatmap import Picture
-from llmc.course.exercises.catalog import SECTION, section_link
+from llmc.course.exercises.catalog import SECTION, section_link, with_headings
 from llmc.terminal import in_notebook
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
@@ -103,7 +103,7 @@ class WrongAnswer(AssertionError):
 
 
 def _place(diagnosis) -> list[str]:
-    return [f"→ Where to look: {diagnosis.look}."] if diagnosis.look else []
+    return [f"→ Where to look: {with_headings(diagnosis.look)}."] if diagnosis.look else []
 
 
 def _line(line) -> str:

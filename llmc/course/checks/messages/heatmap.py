@@ -25,10 +25,10 @@ class Picture:
         """A table of small squares, darker where the error is larger."""
         error, many = _blocks(self.error, ROWS, COLUMNS)
         size = 14 if max(error.shape) <= 24 else 9
-        rows = "".join("<tr>" + "".join(_square(value, size) for value in row) + "</tr>" for row in error)
-        style = "border-collapse:collapse;margin:4px 0"
+        tr = '<tr style="background:none">'  # JupyterLab makes every second row grey
+        rows = "".join(tr + "".join(_square(value, size) for value in row) + "</tr>" for row in error)
         about = f"{escape(self.title)} (the darker, the larger the error{many})"
-        return f'<div>{about}<table style="{style}">{rows}</table></div>'
+        return f'<div>{about}<table style="border-collapse:collapse;margin:4px 0">{rows}</table></div>'
 
 
 def _square(value, size):

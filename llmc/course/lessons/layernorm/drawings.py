@@ -78,13 +78,14 @@ def draw_roads():
     """The three roads from x_j to norm_i, with the derivative of each arrow; returns the figure."""
     title = "Moving one x reaches each norm of its row by three roads"
     figure, ax = blank_axes((0, 19), (0.2, 7.9), title, width=9.5)
+    frame = dict(boxstyle="round,pad=0.5", facecolor="white", edgecolor=INK)
+    look = dict(ha="center", va="center", size=13, bbox=frame)
+    frames = {name: ax.text(*place, name, **look).get_bbox_patch() for name, place in PLACES.items()}
     for start, end, derivative, at, color in ROADS:
-        style = dict(arrowstyle="-|>", color=color, lw=2.2, shrinkA=24, shrinkB=30)
+        style = dict(arrowstyle="-|>", color=color, lw=2.2, shrinkA=2, shrinkB=2)
+        style |= dict(patchA=frames[start], patchB=frames[end])
         ax.annotate("", PLACES[end], PLACES[start], arrowprops=style)
         ax.text(*at, derivative, ha="center", va="bottom", size=12, color=ink(color))
-    frame = dict(boxstyle="round,pad=0.5", facecolor="white", edgecolor=INK)
-    for name, place in PLACES.items():
-        ax.text(*place, name, ha="center", va="center", size=13, bbox=frame)
     describe(
         figure,
         "From x_j, arrows lead to x_i itself (1 if i = j, else 0), to the mean (1 / C) and to rstd (section 3.4). From "
