@@ -1,4 +1,4 @@
-"""How much memory this process may still take: what the machine has free, or what a container leaves of it."""
+"""How much memory this process may still allocate: what is free on the machine, or what its container allows."""
 
 import sys
 from pathlib import Path
@@ -7,12 +7,12 @@ PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")  # where Linux keeps its nu
 
 
 def memory() -> int:
-    """Bytes that this process could still get; sys.maxsize where the system does not say (everywhere but on Linux)."""
+    """Bytes that this process could still allocate; sys.maxsize where the system does not say (except on Linux)."""
     return max(0, min(_machine(), _address_space(), *_containers()))
 
 
 def _machine() -> int:
-    """Free memory, what can be had by dropping caches, and free swap."""
+    """Free memory, memory that the system can free by dropping caches, and free swap."""
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
         kibibytes = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
@@ -34,7 +34,7 @@ def _address_space() -> int:
 
 
 def _containers():
-    """What each of the groups that this process is in leaves: limit - taken + caches, which the system would drop."""
+    """What is left in each of this process's groups: limit - used + caches, which the system would drop."""
     try:
         lines = [line.split(":", 2) for line in (PROC / "self" / "cgroup").read_text().splitlines()]
     except OSError:
@@ -49,7 +49,7 @@ def _containers():
 
 
 def _up(root, path):
-    """The folder of a group, and those of the groups around it; in a container the innermost may be the root."""
+    """The folders of a group and of the groups that contain it; in a container the innermost may be the root."""
     inner = root / path.strip("/")
     return [root, *(place for place in (inner, *inner.parents) if place.is_relative_to(root) and place != root)]
 

@@ -243,7 +243,7 @@ def change(path, **options):
         (dict(model_type="llama"), "model type 'llama'"),
         (dict(model_type=None), "model type None"),
         (dict(tie_word_embeddings=False), "output head of its own, but llmc ties"),
-        (dict(n_head=5), "does not describe a GPT-2: C=12 channels cannot be shared"),
+        (dict(n_head=5), "does not describe a GPT-2: C=12 channels cannot be split"),
         (dict(n_layer=10**30), "lacks the tensor"),
         (dict(n_layer="2"), "L must be a positive whole number"),
         (dict(vocab_size=38), r"wte.weight of .* has shape \(37, 12\), but its config.json requires \(38, 12\)"),
