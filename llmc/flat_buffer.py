@@ -122,7 +122,7 @@ class Scratch:
         self._allocate, self._kept, self.moves = allocate, {}, 0
 
     def __call__(self, name, shape, dtype):
-        """An array with arbitrary contents: the same memory for every call with this name and dtype; grows if needed."""
+        """An array with arbitrary contents: calls with the same name and dtype share memory, which grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)
         if flat is None or flat.size < size:
             self.moves += flat is not None

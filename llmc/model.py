@@ -51,8 +51,8 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
 
 
 def find_recompute(backend, recompute=None) -> int:
-    """The recompute level, one of blocks.RECOMPUTE; by default the backend's choice. Raises UserError for anything
-    else."""
+    """The recompute level, one of blocks.RECOMPUTE; by default, the backend's choice. Raises UserError for other
+    values."""
     recompute = getattr(backend, "RECOMPUTE", 0) if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
         raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
@@ -160,8 +160,8 @@ class GPT2:
             buffer.zero()
 
     def start_master(self):
-        """Copy the weights to the master weights, unless these exist already. From then on, the master weights are
-        trained."""
+        """Copy the weights to the master weights, unless these exist already. From then on, training updates the
+        latter."""
         if self.master is not None and not self.has_master:
             weights = own_pieces(self.params, self.table, *self.part)
             for exact, rounded in zip(pieces(self.master, self.table, self.part[1]), weights):

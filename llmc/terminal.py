@@ -73,7 +73,7 @@ def _python() -> str:
 
 
 def _by_uv() -> bool:
-    """Did `uv run` start this process? Then it has a PATH that the reader's shell lacks; JupyterLab's terminals have
+    """Did `uv run` start this process? Then its PATH is not that of the reader's shell, but JupyterLab's terminals have
     it."""
     return "UV_RUN_RECURSION_DEPTH" in os.environ and not in_notebook()
 

@@ -1,7 +1,7 @@
-"""`--batch-size auto`: the largest batch that fits into the memory that is free, found before the first step.
+"""`--batch-size auto`: the largest batch that fits into free memory, found before the first step.
 
-It is a power of two: the number of tokens of an update, if it is given, mostly is one as well, so that batches divide
-it, and kernels are at their best. `settings.json` keeps the number, so a resumed run has the same batches.
+It is a power of two, for which kernels are fastest. The number of tokens per update, if given, is usually one too, so
+that the batches divide it. `settings.json` keeps the number, so a resumed run has the same batches.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ OUT_OF_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLA
 
 
 def largest_batch(fits, allowed=lambda B: True) -> int:
-    """The largest power of two for which both functions, which are true of small numbers, are true; 1 if none is."""
+    """The largest power of two for which both functions, which are true for small numbers, are true; 1 if none is."""
     B = 1
     while allowed(2 * B) and fits(2 * B):
         B *= 2
@@ -24,10 +24,10 @@ def largest_batch(fits, allowed=lambda B: True) -> int:
 
 
 def choose_batch(settings, config, corpus=None, ranks=ALONE):
-    """The settings, with a number for `auto`: the largest batch that fits beside what the process holds.
+    """The settings with a number instead of `auto`: the largest batch that fits next to what is already in memory.
 
     With several ranks, it fits on each of them. B·T·world divides total_batch_size, if that is given, and the smallest
-    file of the corpus, if there is one yet, has enough tokens for the batches of all.
+    file of the corpus, if it exists already, has enough tokens for the batches of all ranks.
     """
     s = settings
     T, paths = s.sequence_length, [] if corpus is None else [corpus.train, corpus.val]
@@ -46,15 +46,15 @@ def choose_batch(settings, config, corpus=None, ranks=ALONE):
 
 
 def batch_for_step(config, T, backend, **kept) -> int:
-    """The largest batch of which one training step fits, without a run around it; kept: precision, recompute."""
+    """The largest batch with which a single training step fits into memory; kept: precision, recompute."""
     return largest_batch(step_fits(config, T, backend, **kept))
 
 
 def allocate_or_halve(model, settings, say=None, ranks=ALONE):
-    """Allocate what training takes, with half the batch as often as memory runs out on one rank; returns the settings.
+    """Allocate what training takes, halving the batch whenever memory runs out on any rank; returns the settings.
 
-    On a GPU, where kernels and cuBLAS take memory as well, one forward and backward pass is tried. It changes nothing
-    that training depends on. say(line), if given, hears of each halving. Where B = 1 does not fit, the error is raised.
+    On a GPU, where kernels and cuBLAS take memory too, one forward and backward pass is tried, which changes nothing
+    that training depends on. say(line), if given, is told of each halving. If B = 1 does not fit, the error is raised.
     """
     while True:
         B = settings.batch_size
@@ -67,7 +67,7 @@ def allocate_or_halve(model, settings, say=None, ranks=ALONE):
 
 
 def _allocated(model, B, T, backend) -> bool:
-    """Whether there was memory for it. What an error held on to is free when this returns."""
+    """Whether there was memory for it. Anything that an error held on to is free by the time this returns."""
     try:
         model.allocate(B, T)
         if on_gpu(backend):
@@ -80,12 +80,12 @@ def _allocated(model, B, T, backend) -> bool:
 
 
 def _out_of_memory(error) -> bool:
-    """Whether memory has run out: CuPy's arrays, or what CUDA and cuBLAS allocate for themselves."""
+    """Whether memory has run out, for CuPy's arrays or for what CUDA and cuBLAS allocate themselves."""
     return isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY)
 
 
 def try_step(model, B, T):
-    """A forward and a backward pass, for what they take and choose the first time; the model stays as it is."""
+    """Run a forward and a backward pass, so that they allocate memory and choose kernels; the model is unchanged."""
     tokens = np.zeros((B, T), np.int32)
     model.forward(tokens, tokens, dloss=1.0)
     model.backward(accumulate=False)

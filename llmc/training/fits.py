@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory and onto the disk: found out before its first step, not hours later."""
+"""Whether a run fits into memory and onto the disk: checked before its first step, not hours later."""
 
 import os
 import shutil
@@ -24,11 +24,11 @@ WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start which seem too lar
 
 
 def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALONE):
-    """Raise UserError when training would need more memory than there is; the sentence names a setting that fits.
+    """Raise UserError if training would need more memory than is free; the message names a setting that fits.
 
-    encoding: the run's tokenizer · train_tokens: its file, or pattern · model: of a checkpoint that the run goes on
-    from; its weights and moments are in memory already · jobs: how many such runs there are at once, each a process ·
-    ranks: those of the run, which share the memory of their machine.
+    encoding: the run's tokenizer · train_tokens: its file or pattern · model: from the checkpoint that the run
+    continues, with weights and moments already in memory · jobs: how many such runs there are at once, each in its own
+    process · ranks: the run's ranks, which share their machine's memory.
     """
     s = settings
     config = model.config if model else config_of(s, encoding)
@@ -53,13 +53,13 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
     raise UserError(
         f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
-        f" {_size(jobs * one)} of {where}, and {_size(there)} are free; {advice}, or set {WITHOUT}=1 to try it all"
-        " the same."
+        f" {_size(jobs * one)} of {where}, and {_size(there)} are free; {advice}, or set {WITHOUT}=1 to try"
+        " anyway."
     )
 
 
 def check_step(config, B, T, backend, precision="fp32", recompute=None):
-    """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
+    """Raise UserError if a single training step at (B, T), outside a run, does not fit into memory."""
     there, where = free_memory(backend)
     needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
     if needed > there:
@@ -70,9 +70,9 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
 
 
 def step_fits(config, T, backend, tokens=0, sharing=1, **kept):
-    """A function of B: whether training at (B, T) fits into what is free now, with something to spare.
+    """A function of B: whether training at (B, T) fits into the memory that is free now, with some to spare.
 
-    tokens: as in `memory_needed` · sharing: how many processes share the machine's memory · kept: precision,
+    tokens: as in `memory_needed` · sharing: the number of processes that share the machine's memory · kept: precision,
     master_weights, recompute, parts.
     """
     there, where = free_memory(backend)
@@ -87,10 +87,10 @@ def step_fits(config, T, backend, tokens=0, sharing=1, **kept):
 
 
 def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
-    """Bytes that training at (B, T) adds to what this process holds before it makes the model.
+    """Bytes that training at (B, T) adds to what this process already holds before it makes the model.
 
-    tokens: in the training data · resumed: weights and moments are here already · kept: master_weights, recompute,
-    parts.
+    tokens: in the training data · resumed: whether weights and moments are already in memory · kept: master_weights,
+    recompute, parts.
     """
     buffers = training_buffers(config, backend, B, T, precision, **kept).values()
     weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)
@@ -104,21 +104,21 @@ def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp3
 
 
 def _temporaries(config, B, T, backend) -> int:
-    """Bytes of the largest arrays that come and go within a step: those of GELU, of attention, of a validation."""
+    """Bytes of the largest temporary arrays in a step: those of GELU, of attention, and of a validation."""
     if backend != "numpy":
         return 0  # "cpu" and "cuda" work in place
     return FLOAT * B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)
 
 
 def _widened(config, B, T, backend, precision) -> int:
-    """Bytes of the largest arrays of 16 bits that a function takes, as they are computed: the logits and wte, twice."""
+    """Bytes of the largest 16-bit arrays that a function takes, once widened: the logits and wte, twice."""
     if backend == "cuda" or not find_precision(precision).is_mixed:
         return 0
     return 2 * FLOAT * config.Vp * (B * T + config.C)
 
 
 def free_memory(backend) -> tuple[int, str]:
-    """(bytes, whose they are): on the device where this backend computes."""
+    """(bytes, whose memory it is) for the device where this backend computes."""
     if not on_gpu(backend):
         return available.memory(), MEMORY
     from llmc import cuda
@@ -134,7 +134,7 @@ def on_gpu(backend) -> bool:
 
 
 def config_of(s, encoding):
-    """The sizes of the model that a run with these settings and this tokenizer begins with."""
+    """The sizes of the model with which a run with these settings and this tokenizer begins."""
     return read_config(find_model(s.model)) if s.model else preset(s.preset, V=encoding.n_vocab)
 
 
@@ -150,7 +150,7 @@ def _smaller(s, needed, there) -> str:
 
 
 def _largest(high, holds) -> int:
-    """The largest number below `high` for which `holds`, which is true of small numbers; 0 when it is true of none."""
+    """The largest number below `high` for which `holds`, which is true for small numbers, is true; 0 if none is."""
     low = 0  # holds, or is 0; `high` does not
     while high - low > 1:
         middle = (low + high) // 2
@@ -162,9 +162,9 @@ def _largest(high, holds) -> int:
 
 
 def check_disk(settings, config, folder, saved=(), step=0):
-    """Raise UserError when the checkpoints of a run would not fit onto the disk of its folder.
+    """Raise UserError if a run's checkpoints would not fit onto the disk that holds its folder.
 
-    saved: the steps of the checkpoints that are there · step: where the run begins.
+    saved: the steps of the checkpoints that already exist · step: where the run begins.
     """
     s, there = settings, shutil.disk_usage(folder).free
     each = checkpoint_bytes(config, s.precision, s.master_weights)
@@ -174,12 +174,12 @@ def check_disk(settings, config, folder, saved=(), step=0):
         return
     raise UserError(
         f"{most:,} checkpoints of {_size(each)} each do not fit onto the disk of {folder}, which has"
-        f" {_size(there)} free; {_fewer(there // each - 1)}, or set {WITHOUT}=1 to try it all the same."
+        f" {_size(there)} free; {_fewer(there // each - 1)}, or set {WITHOUT}=1 to try anyway."
     )
 
 
 def checkpoint_bytes(config, precision="fp32", master_weights=True) -> int:
-    """The weights, the two moments and, where weights have 16 bits, the master weights; headers hardly count."""
+    """Bytes of the weights, both moments and, if weights have 16 bits, the master weights; headers hardly count."""
     p = find_precision(precision)
     exact = 3 if p.is_mixed and master_weights else 2
     return (p.weights.itemsize + exact * p.exact.itemsize) * config.num_parameters_padded
@@ -190,5 +190,5 @@ def _fewer(keep) -> str:
 
 
 def _size(n) -> str:
-    """ "1.4 GiB"; a smaller one in MiB."""
+    """ "1.4 GiB"; smaller sizes in MiB."""
     return f"{n / GiB:,.1f} GiB" if n >= GiB else f"{n / 2**20:,.0f} MiB"

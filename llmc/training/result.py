@@ -10,11 +10,11 @@ class TrainResult:
     """The outcome of `train`. Losses are in nats per token.
 
     model, encoding: the trained model and its tokenizer · run: its RunFacts (settings, config, baselines, …) · history:
-    the log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of
-    the last validation · steps: made in all · seconds: of the whole loop since it was started or resumed, including
-    validation · tokens_per_second: of the steps alone · run_dir: the run folder, None when nothing was saved ·
-    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt · notice: a
-    sentence about the run that came up after the last report.
+    the log with all digits, in the form of read_log (with four decimals for anything before a resume) · bits_per_byte:
+    from the last validation · steps: the total number made · seconds: the time of the whole loop since it was started
+    or resumed, including validation · tokens_per_second: of the steps alone · run_dir: the run folder, None if nothing
+    was saved · interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt ·
+    notice: a sentence about the run that came up after the last report.
     """
 
     model: object

@@ -199,7 +199,7 @@ def test_under_mpirun_all_end_as_well(inputs, tmp_path, victim):
 def test_under_mpirun_a_mistake_ends_all_with_a_sentence(inputs):
     process = start(*inputs, "--total-batch-size", "16", launcher=[MPIRUN, "-n", "2"])
     said = process.communicate(timeout=60)[0]
-    assert process.returncode and "16 tokens per step are no multiple of that" in said and "Traceback" not in said
+    assert process.returncode and "16 tokens per step is not a multiple of that" in said and "Traceback" not in said
 
 
 def test_a_rank_that_waits_for_a_gpu_ends_all_the_same():

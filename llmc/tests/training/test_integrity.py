@@ -321,7 +321,7 @@ def test_a_run_folder_that_disappears_is_written_again(settings, tmp_path, way, 
     result = train(settings(checkpoint_every=2), on_step=listen)
     assert result.run_dir == tmp_path / "run" and result.losses == whole.losses
     notices = [notice for notice in seen if notice]
-    assert len(notices) == 1 and "run had disappeared; all of the run is now in" in notices[0]
+    assert len(notices) == 1 and "run had disappeared; the whole run is now in" in notices[0]
     assert read_log(tmp_path / "run" / "main.log") == read_log(tmp_path / "whole" / "main.log")
     names, expected = ({path.name for path in (tmp_path / run).iterdir()} for run in ("run", "whole"))
     assert names == expected if way != "deleted" or at == 1 else names >= expected - {"model_00000006.bin"}

@@ -1,4 +1,4 @@
-"""Claiming a folder for a run, so that no two runs ever share one."""
+"""Claiming a folder for a run, so that two runs never share one."""
 
 from itertools import count
 from pathlib import Path
@@ -10,9 +10,10 @@ from llmc.training.run_folder.log import LOG
 
 
 def claim_folder(out, name) -> Path:
-    """Make the folder `out`, unless a run has written to it; without one, runs/NAME or the first free runs/NAME-2, ….
+    """Make the folder `out`, unless a run has written to it; without `out`, make runs/NAME or the first free
+    runs/NAME-2, ….
 
-    Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
+    Raises UserError if `out` is not empty, if `name` is not a plain name, or if the folder cannot be made.
     """
     return _claim(user_path(out)) if out is not None else claim_number(runs_home(), name)
 
@@ -23,7 +24,7 @@ def _claim(path) -> Path:
         if any(entry.name != LOG or entry.stat().st_size for entry in held):
             raise UserError(
                 f"{path} is not empty, and a run never overwrites anything; choose another folder with --out, or"
-                " continue the run in it with --resume."
+                " continue that run with --resume."
             )
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -32,7 +33,7 @@ def _claim(path) -> Path:
 
 
 def claim_number(home, name) -> Path:
-    """home/NAME, or, when that is taken, home/NAME-2, home/NAME-3, …; two runs at once get two folders."""
+    """home/NAME or, if that is taken, home/NAME-2, home/NAME-3, …; two runs that start at once get two folders."""
     if name != Path(name).name or name in ("", ".", ".."):
         raise UserError(f"{name!r} cannot be the name of a run; use a plain name, or give a folder with --out.")
     try:

@@ -1,4 +1,4 @@
-"""One process at a time: a lock on an open file, which the system releases when the process ends, however it ends."""
+"""One process at a time: a lock on an open file, which the system releases however the process ends."""
 
 import errno
 import os
@@ -8,9 +8,9 @@ TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 def try_lock(file) -> bool:
-    """Lock the open file until it is closed; False when another process (or another `open`) holds its lock.
+    """Lock the open file until it is closed; False if another process (or another `open`) holds its lock.
 
-    A file system without locks counts as free: refusing to train there would help nobody.
+    On a file system without locks, the file counts as free: refusing to train there would help nobody.
     """
     try:
         _lock(file.fileno())

@@ -1,4 +1,4 @@
-"""Writing a run folder: nothing is ever overwritten by another run, and no file is ever half-written."""
+"""Writing a run folder: no run ever overwrites another's files, and no file is ever left half-written."""
 
 import os
 from contextlib import suppress
@@ -23,11 +23,11 @@ SAMPLE, PLOT = "sample.txt", "loss.png"
 
 
 class RunFolder:
-    """The folder of one run, which belongs to this process for as long as its log is open. A context manager.
+    """The folder of one run, which belongs to this process as long as its log is open. A context manager.
 
     RunFolder.create(…) starts a new run, RunFolder(path) continues one. A new run that ends before it has logged a line
-    removes its folder again. A folder that disappears meanwhile, or its log, is written again, whole, at the next save.
-    Raises UserError when another process is training in the folder.
+    removes its folder again. If the folder or its log disappears during the run, it is written again in full at the
+    next save. Raises UserError if another process is training in the folder.
     """
 
     def __init__(self, path):
@@ -38,9 +38,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, out, name):
-        """Claim a folder at once, so that a bad one is refused before training.
+        """Claim a folder right away, so that a bad one is refused before training.
 
-        out: exactly this folder, empty or not there yet · name: without `out`, runs/NAME, or the first free NAME-2, ….
+        out: use exactly this folder, empty or not made yet · name: without `out`, use runs/NAME or the first free
+        NAME-2, ….
         """
         path = claim_folder(out, name)
         try:
@@ -65,13 +66,13 @@ class RunFolder:
 
     @property
     def latest(self) -> int | None:
-        """Step of the newest checkpoint; None when there is none."""
+        """Step of the newest checkpoint; None if there is none."""
         return latest_checkpoint(self.path)
 
     def save_checkpoint(self, trainer, history) -> str | None:
-        """Save the state of the trainer, unless it is saved already; the oldest checkpoints are removed.
+        """Save the trainer's state, unless it is already saved; the oldest checkpoints are removed.
 
-        history: the log so far, in the form of read_log. Returns a sentence when the folder had disappeared.
+        history: the log so far, in the form of read_log. Returns a sentence if the folder had disappeared.
         """
         path, found = self.path, self.log.is_in_place()
         if not found:
@@ -85,7 +86,7 @@ class RunFolder:
             save_checkpoint(self.path, trainer.model, state, trainer.settings.keep, others)
         elif trainer.together.is_sharded:
             parts.announce_nothing(trainer.ranks)
-        return None if found else f"{shown(path)} had disappeared; all of the run is now in {shown(self.path)}."
+        return None if found else f"{shown(path)} had disappeared; the whole run is now in {shown(self.path)}."
 
     def _restore(self, history):
         """Begin again, with the log so far, in this folder, or, when it is gone or another's, in the first free one."""
@@ -104,9 +105,9 @@ class RunFolder:
             return False
 
     def _describe(self, trainer) -> dict:
-        """Write settings.json and tokenizer.bin, which a checkpoint needs to be used; returns {name: SHA-256}.
+        """Write settings.json and tokenizer.bin, without which a checkpoint cannot be used; returns {name: SHA-256}.
 
-        settings.json holds its own. A model.bin that an earlier end of the run left stays until there is a new one.
+        settings.json holds its own digest. A model.bin from an earlier end of the run stays until there is a new one.
         """
         write_settings(self.path, trainer.settings)
         write_tokenizer(self.path / TOKENIZER, trainer.encoding)
@@ -127,7 +128,7 @@ class RunFolder:
             figure.savefig(file, format="png")
 
     def _save_model(self, trainer):
-        """The model of the last checkpoint, under a name without a step; the old one stays until this one is there."""
+        """Save the last checkpoint's model under a name without a step; the old file stays until this one is whole."""
         source, target = model_path(self.path, trainer.step), self.path / FINAL_MODEL
         link = self.path / f".{FINAL_MODEL}.link.tmp"
         try:
@@ -139,6 +140,6 @@ class RunFolder:
             link.unlink(missing_ok=True)  # still there when both names were links to one file already
 
     def reopen(self):
-        """Remove the half-written files of a killed process. What the end of the run left stays until it ends again."""
+        """Remove half-written files of a killed process. Files from the run's last end stay until it ends again."""
         for path in self.path.glob(".*.tmp"):
             path.unlink(missing_ok=True)
