@@ -22,7 +22,7 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 
 
 class Bound(NamedTuple):
-    """The values that a setting allows: `open`, and those of `type` for which holds(value) is true (in words: `what`)."""
+    """The values that a setting allows: `open`, and those of `type` for which holds(value) is true; `what` says so."""
 
     type: type | tuple
     holds: object

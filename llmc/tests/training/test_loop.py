@@ -205,7 +205,7 @@ def test_a_result_that_cannot_be_written_is_told_with_what_is_saved(settings, tm
         if report.step == 6:
             (tmp_path / "run" / "loss.png").mkdir()
 
-    with pytest.raises(UserError, match="cannot write .*loss.png.*; all 6 steps are saved; to sample .* run `.* sample "):
+    with pytest.raises(UserError, match="cannot write .*loss.png.*; all 6 steps are saved; to sample .* `.* sample "):
         train(settings(), on_step=block)
 
 

@@ -115,7 +115,7 @@ def _folder(settings, save):
 
 @contextmanager
 def _ours(path):
-    """Lock the folder, so that two sweeps never share it. Windows cannot lock folders, so there each run locks its log."""
+    """Lock the folder, so that two sweeps never share it. Windows cannot lock one; there, each run locks its log."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:
