@@ -1,4 +1,4 @@
-"""Building a corpus: text in, token files and a tokenizer out, in the memory of a few batches."""
+"""Building a corpus: turns text into token files and a tokenizer, using only the memory of a few batches."""
 
 import time
 from contextlib import closing
@@ -18,9 +18,10 @@ from llmc.errors import UserError
 
 
 class Part(NamedTuple):
-    """Text, and the files that its tokens fill one after the other.
+    """Text, and the files that its tokens fill one after another.
 
-    pieces: (begins a document?, text), see `tokenise` · files: (name, most tokens, or None for all that are left).
+    pieces: (begins a document?, text), see `tokenise` · files: (name, most tokens it may hold; None for all that are
+    left).
     """
 
     pieces: object
@@ -28,9 +29,9 @@ class Part(NamedTuple):
 
 
 def build_corpus(documents: list[str], options, say=None) -> Corpus:
-    """Split the documents and write train.bin, val.bin and tokenizer.bin, as `options` (an Options) say."""
+    """Split the documents and write train.bin, val.bin and tokenizer.bin, according to `options` (an Options)."""
     if not documents:
-        raise UserError("a corpus needs at least one document, and there is none.")
+        raise UserError("there are no documents, but a corpus needs at least one; give a text.")
     train, val = split(documents)
     encoding = options.encoding(train, say)  # the tokenizer never sees the validation text
     parts = [Part(((True, d) for d in docs), [(f"{n}.bin", None)]) for n, docs in (("train", train), ("val", val))]
@@ -41,7 +42,8 @@ def build(out_dir, parts, encoding, form="uint16", say=None) -> Corpus:
     """Write the token files of `parts` and tokenizer.bin into out_dir.
 
     The files appear together or not at all, even when two processes do this at once. say(line), if given, receives
-    progress. Raises UserError for too little text, and for a folder that holds another corpus or cannot be written.
+    progress. Raises UserError if there is too little text, or if the folder holds another corpus or cannot be written
+    to.
     """
     out_dir, start = Path(out_dir), time.perf_counter()
     check_vocabulary(encoding.n_vocab)
@@ -58,7 +60,7 @@ def build(out_dir, parts, encoding, form="uint16", say=None) -> Corpus:
 
 
 def write_files(folder, part: Part, encoding, form="uint16", say=None):
-    """Fill the files of a part one after the other; yields (name, tokens) as each is complete."""
+    """Fill the files of a part one after another; yields (name, tokens) as each is completed."""
     with closing(_encoded(part, encoding, say)) as arrays:
         rest = next(arrays, None)  # (n,)
         for name, most in part.files:
@@ -73,7 +75,7 @@ def write_files(folder, part: Part, encoding, form="uint16", say=None):
 
 
 def _encoded(part, encoding, say):
-    """The tokens of a part, counted on the terminal as they come."""
+    """Yield the tokens of a part, and show their number on the terminal as they arrive."""
     with closing(tokenise(part.pieces, encoding)) as arrays, progress_bar(say, desc="encoding", unit=" tokens") as bar:
         for array in arrays:
             bar.update(array.size)
@@ -81,8 +83,8 @@ def _encoded(part, encoding, say):
 
 
 def check_complete(folder, written):
-    """Raise UserError unless there was text for training as well as for validation."""
+    """Raise UserError unless there was text for both training and validation."""
     missing = Corpus.in_folder(folder).missing
     if any(name != TOKENIZER for name in missing):
         ntok = sum(ntok for _, ntok in written)
-        raise UserError(f"the text is too short: validation takes all of its {ntok:,} tokens; give a longer one.")
+        raise UserError(f"the text is too short: validation takes all of its {ntok:,} tokens; give a longer text.")

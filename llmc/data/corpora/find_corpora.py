@@ -21,10 +21,10 @@ SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training n
 
 
 def find_corpus(name_or_dir, say=None) -> Corpus:
-    """The files of a corpus, by its name in `data_home()` or by its folder; a small known one is prepared if need be.
+    """The files of a corpus, by its name in `data_home()` or by its folder; a small known one is prepared if necessary.
 
-    Token files of llm.c's scripts come without a tokenizer: it is GPT-2's. say(line), if given, receives progress.
-    Raises UserError when there is no such corpus, and when one of its files is missing.
+    Token files from llm.c's scripts come without a tokenizer, because it is GPT-2's. say(line), if given, receives
+    progress. Raises UserError if there is no such corpus, or if one of its files is missing.
     """
     name = str(name_or_dir)
     places = [Path(name), data_home() / name]
@@ -39,12 +39,12 @@ def find_corpus(name_or_dir, say=None) -> Corpus:
         return prepare_corpus(name, say=say)
     if name in (*CORPORA, *FINEWEB):
         command = llmc_command("data", *(["fineweb", *FINEWEB[name]] if name in FINEWEB else [name]))
-        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{command}`.")
+        raise UserError(f"{name} is a large corpus that is not prepared yet; prepare it with `{command}`.")
     if found:
         raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
     if Path(name).is_file():
         command = llmc_command("data", "--file", name)
-        raise UserError(f"{name} is a file, and training needs a corpus; make one of its text with `{command}`.")
+        raise UserError(f"{name} is a file, but training needs a corpus; make one from its text with `{command}`.")
     known = ", ".join(sorted({*CORPORA, *prepared()}))
     help_ = llmc_command("data", "--help")
     raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `{help_}`.')

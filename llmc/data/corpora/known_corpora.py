@@ -1,4 +1,4 @@
-"""The corpora by name, and preparing one of them or a text of your own."""
+"""The corpora by name, and how to prepare one of them or your own text."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +18,11 @@ FINEWEB_ONLY = ("kind", "sample", "shard_size", "shards")
 
 
 def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **choices) -> Corpus:
-    """Prepare the corpus called `name`, or, without a name, one from the text in file=…; an older one is replaced.
+    """Prepare the corpus `name` or, without a name, one from the text in file=…; an older one is replaced.
 
-    out_dir: where it goes; by default the folder of that name in `data_home()` · V: the size of a tokenizer learned
-    from the text · choices: fields of `Options` (file, tokenizer, format, …) · say(line), if given, receives progress.
-    Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
+    out_dir: where to write it; by default, the folder of that name in `data_home()` · V: the size of a tokenizer
+    learned from the text · choices: fields of `Options` (file, tokenizer, format, …) · say(line), if given, receives
+    progress. Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
     """
     known = ", ".join(sorted(CORPORA))
     if name is not None and name not in CORPORA:
@@ -32,7 +32,7 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
     if name is None and not choices.get("file"):
         raise UserError(f"name a corpus ({known}), or give your own text with --file.")
     if name == "pydocs" and choices.get("file"):
-        raise UserError("pydocs is made from the Python that runs llmc; for your own text, leave the name out.")
+        raise UserError("pydocs is always made from the Python that runs llmc; for your own text, leave out the name.")
     given = {key: value for key, value in choices.items() if value is not None}
     wrong = [key for key in FINEWEB_ONLY if key in given and name != "fineweb"]
     if wrong:
@@ -44,7 +44,7 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
 
 
 def _place(name, out_dir, folder, options) -> Path:
-    """The folder to write."""
+    """The folder to write to."""
     if out_dir and folder:
         raise UserError("--out and --name both choose the folder; leave one of them out.")
     if out_dir:

@@ -1,4 +1,4 @@
-"""The choices that `llmc data`, and the functions behind it, offer for making a corpus."""
+"""The options that `llmc data`, and the functions behind it, offer for making a corpus."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +16,11 @@ KINDS, SAMPLES = ("classic", "edu"), ("10B", "100B")
 
 @dataclass(frozen=True)
 class Options:
-    """How a corpus is made. Raises UserError for a value that makes no sense.
+    """How to make a corpus. Raises UserError for a value that makes no sense.
 
-    out: the folder to write · file: a local copy of the source · tokenizer: "gpt2", "own" (learned from the text) or
-    the path of a tokenizer.bin · vocabulary: number of tokens of an "own" tokenizer · format: of the token files,
-    "uint16" or "int32" · for fineweb only: kind, sample, shard_size (tokens), shards (of training text; None for all).
+    out: the folder to write to · file: a local copy of the source · tokenizer: "gpt2", "own" (learned from the text) or
+    the path of a tokenizer.bin · vocabulary: the number of tokens in an "own" tokenizer · format: "uint16" or "int32",
+    for the token files · for fineweb only: kind, sample, shard_size (tokens), shards (of training text; None for all).
     """
 
     out: Path
@@ -43,14 +43,14 @@ class Options:
             check_vocabulary(self.vocabulary)
         if self.vocabulary is not None and self.tokenizer not in OWN:
             raise UserError(
-                f"--vocabulary {self.vocabulary} is for a tokenizer learned from the text, and this one exists already;"
-                " leave it out, or choose --tokenizer own."
+                f"--vocabulary {self.vocabulary} is only for a tokenizer learned from the text; leave it out, or"
+                " choose --tokenizer own."
             )
         if self.shard_size < 1 or (self.shards is not None and self.shards < 1):
             raise UserError("the shard size and the number of shards must be at least 1.")
 
     def encoding(self, training_text, say=None):
-        """The tokenizer; an "own" one is learned from training_text, an iterable of texts."""
+        """The tokenizer; with "own", it is learned from training_text, an iterable of texts."""
         if self.tokenizer == "gpt2":
             return gpt2_encoding()
         if self.tokenizer not in OWN:

@@ -1,4 +1,4 @@
-"""Your own text: any UTF-8 file, its last part held out for validation. See text_file.py for its documents."""
+"""Your own text: any UTF-8 file, with its last part held out for validation. text_file.py splits it into documents."""
 
 from llmc.data.corpora.build import Part, build
 from llmc.data.corpora.text_file import blocks, documents, find_cut, text_size

@@ -11,7 +11,7 @@ LEARN_FROM = 10_000_000  # characters: more change little, and take longer
 
 
 def check_vocabulary(V: int):
-    """Raise UserError when no tokenizer can have V tokens."""
+    """Raise UserError if no tokenizer can have V tokens."""
     if not SMALLEST <= V <= LARGEST:
         raise UserError(
             f"a vocabulary of {V} tokens is not possible; choose from {SMALLEST} (the 256 bytes and the end of text)"
@@ -20,7 +20,7 @@ def check_vocabulary(V: int):
 
 
 def learn_tokenizer(texts, V: int, say=None):
-    """A byte-pair encoding of V tokens, learned from the first LEARN_FROM characters of an iterable of texts.
+    """A byte-pair encoding with V tokens, learned from the first LEARN_FROM characters of an iterable of texts.
 
     These must be training text: if the tokenizer has seen the held-out text, the loss on it means less.
     """

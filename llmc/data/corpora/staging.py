@@ -1,4 +1,4 @@
-"""The files of a corpus appear in their folder together or not at all, even when two processes make the same one."""
+"""The files of a corpus appear in their folder together or not at all, even if two processes make the same corpus."""
 
 import tempfile
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from llmc.errors import UserError, cannot
 
 
 def check_folder(out_dir, names):
-    """Raise UserError when out_dir holds a corpus under other names than `names` (files, or patterns of shards)."""
+    """Raise UserError if out_dir holds a corpus under names other than `names` (files, or patterns of shards)."""
     there = Corpus.in_folder(out_dir)
     for path in (there.train, there.val):
         if existing(path) and path.name not in names:
@@ -18,7 +18,7 @@ def check_folder(out_dir, names):
 
 @contextmanager
 def staged(out_dir: Path):
-    """A new folder next to out_dir; its files move there at the end, unless another process has finished first."""
+    """A new folder next to out_dir; its files are moved there at the end, unless another process has finished first."""
     had_all = not Corpus.in_folder(out_dir).missing
     try:
         out_dir.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ LONGEST_TOKEN = 8  # characters per token, averaged over a text, at the very mos
 
 
 def held_out(total: int) -> float:
-    """How many bytes of a text of `total` bytes are for validation."""
+    """How many bytes of a text of `total` bytes are held out for validation."""
     return min(max(SHARE * total, LEAST_BYTES), LARGEST_SHARE * total)
 
 
@@ -19,7 +19,7 @@ def split(documents: list[str], seed: int = 1337):
     """(train, val), each a list of documents in shuffled order.
 
     Documents are sorted by a hash of the seed and their own text. So a document that is held out here is also held out
-    under another Python version, whose corpus differs in a few places, unless it lies at the border.
+    with another Python version, whose corpus differs in a few places, unless it lies at the border.
     """
     shuffled = sorted(documents, key=lambda d: hashlib.sha256(f"{seed} {d}".encode()).digest())
     sizes = np.cumsum([len(d.encode()) for d in shuffled])  # (documents,)
@@ -28,7 +28,7 @@ def split(documents: list[str], seed: int = 1337):
 
 
 def after_validation(texts, val_tokens: int):
-    """Yield the texts that cannot be among the first val_tokens tokens, whatever the tokenizer: to learn one from."""
+    """Yield the texts that no tokenizer could put among the first val_tokens tokens, to learn a tokenizer from."""
     left = LONGEST_TOKEN * val_tokens
     for text in texts:
         if left <= 0:

@@ -153,7 +153,7 @@ def test_a_shard_is_compared_when_it_is_opened(settings, tmp_path, monkeypatch):
     shards(tmp_path / "data", *texts[:2], TEXT[3:173])
     assert resume(tmp_path / "run", quiet=True, steps=14).steps == 14  # as if it had been there from the beginning
     (tmp_path / "data" / "x_train_000002.bin").unlink()
-    assert "holds 2 token files where the run had 3" in refusal(tmp_path / "run", steps=20)
+    assert "holds 2 token files, but the run had 3" in refusal(tmp_path / "run", steps=20)
 
 
 def test_edited_settings_are_refused(half):
