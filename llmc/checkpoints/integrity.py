@@ -1,4 +1,4 @@
-"""Whether the files of a run are still as they were saved. A DONE tells; an empty one, such as llm.c's, does not."""
+"""Whether a run's files have changed since they were saved. A DONE file tells, unless it is empty, like llm.c's."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from llmc.files.digest import digest
 
 
 def check_checkpoint(folder, step: int) -> dict:
-    """The record of a checkpoint (see record.py), once its model and state have been found to be those that were saved.
+    """The record of a checkpoint (see record.py), after checking that its model and state are unchanged.
 
-    Raises UserError otherwise: which file it is, and which checkpoint to continue from instead.
+    Raises UserError if they have changed, naming the file and the checkpoint to continue from instead.
     """
     path = damaged_file(folder, step)
     if path is None:
@@ -22,11 +22,11 @@ def check_checkpoint(folder, step: int) -> dict:
     else:
         later = ", ".join(done_path(folder, s).name for s in checkpoints(folder) if s > earlier[-1])
         advice = f"to continue from step {earlier[-1]} instead, delete {later} in this folder"
-    raise UserError(f"{path} is not as it was saved; {advice}.")
+    raise UserError(f"{path} has changed since it was saved; {advice}.")
 
 
 def damaged_file(folder, step: int) -> Path | None:
-    """The file of a checkpoint that is not as it was saved; None when there is none, or when its DONE is empty."""
+    """The file of a checkpoint that has changed since it was saved; None if there is none, or if its DONE is empty."""
     done = done_path(folder, step)
     try:
         record = read_record(done)
@@ -44,9 +44,9 @@ def _differs(path, known) -> bool:
 
 
 def check_file(path) -> str | None:
-    """The SHA-256 of a model or tokenizer as a checkpoint next to it knows it; None when none of them does.
+    """The SHA-256 of a model or tokenizer that a checkpoint next to it has recorded; None if none has.
 
-    Raises UserError when they know it with other contents.
+    Raises UserError if they recorded different contents.
     """
     path = Path(path)
     known = set().union(*(_digests(path, read_record(done)) for done in _marks(path)))
@@ -55,20 +55,21 @@ def check_file(path) -> str | None:
     found = digest(path)
     if found not in known:
         raise UserError(
-            f"{path} is not as it was saved; take another checkpoint of its run, or restore it from a copy."
+            f"{path} has changed since it was saved; use another checkpoint of its run, or restore the file from"
+            " a copy."
         )
     return found
 
 
 def _marks(path):
-    """Each DONE that may know a file: that of its step, or, for a file without a step, all in its folder."""
+    """Each DONE that may have recorded a file: that of its step or, for a file without a step, all in its folder."""
     match, folder = OURS.fullmatch(path.name), path.parent
     own = match and (match[1] or match[2])
     return [done_path(folder, step) for step in done_steps(folder) if not own or int(own) == step]
 
 
 def _digests(path, record) -> set:
-    """The digests that a record has for a file; {None} when it should know it but is empty."""
+    """The digests that a record has for a file; {None} if it should have one but is empty."""
     files = record["files"]
     if not files:
         return {None}

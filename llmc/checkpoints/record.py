@@ -1,10 +1,10 @@
-"""What DONE_%08d says about its checkpoint, as JSON: what the files held, and what the run was trained with.
+"""What DONE_%08d says about its checkpoint, as JSON: what the files contained, and how the run was trained.
 
     {"record": {"step": 200, "files": {"model_00000200.bin": SHA-256, …}, …}, "sha256": of the record}
 
-llm.c only looks at the names in the folder (`find_max_step` in its llmc/utils.h), so it resumes from these checkpoints
-as from its own, whose DONE is empty: they have no record, and nothing about them is checked. Beside settings.json, in
-which a run of ours has a digest of them, an empty DONE is damaged.
+llm.c only looks at the names in the folder (`find_max_step` in its llmc/utils.h), so it can resume from these
+checkpoints as from its own. Its own DONE files are empty: they have no record, and nothing about them is checked. But
+next to a settings.json with a digest, as our runs write it, an empty DONE counts as damaged.
 """
 
 import json
@@ -24,7 +24,7 @@ def write_record(path, record: dict):
 
 
 def read_record(path) -> dict:
-    """The record in a DONE; {"files": {}} for an empty one. Raises UserError when it is missing or damaged."""
+    """The record in a DONE; {"files": {}} for an empty one. Raises UserError if it is missing or damaged."""
     with opened(path) as file:
         raw = file.read()
     if not raw and not _is_ours(Path(path).parent):
@@ -35,11 +35,11 @@ def read_record(path) -> dict:
             return found["record"]
     except (ValueError, RecursionError, AttributeError):
         pass
-    raise UserError(f"{path} is not as it was saved; delete it to have its checkpoint ignored.")
+    raise UserError(f"{path} has changed since it was saved; delete it to ignore its checkpoint.")
 
 
 def _is_ours(folder) -> bool:
-    """Whether a run of ours lies here: its settings hold a digest."""
+    """Whether this is one of our runs: then its settings hold a digest."""
     with suppress(OSError):
         return b'"sha256"' in (folder / "settings.json").read_bytes()
     return False

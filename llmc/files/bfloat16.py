@@ -4,7 +4,7 @@ import numpy as np
 
 
 def bfloat16_to_float32(halves):
-    """uint16 bit patterns (any shape) -> the same numbers as float32; exact.
+    """Convert uint16 bit patterns (any shape) to the same numbers as float32, exactly.
 
     0x3F80 -> 1.0
     """
@@ -12,7 +12,7 @@ def bfloat16_to_float32(halves):
 
 
 def float32_to_bfloat16(values):
-    """float32 (any shape) -> uint16 bit patterns, rounded to the nearest, ties to even; NaN stays NaN.
+    """Convert float32 (any shape) to uint16 bit patterns, rounded to nearest, ties to even; NaN stays NaN.
 
     1.0 -> 0x3F80
     """

@@ -1,4 +1,4 @@
-"""Weights that are NaN or infinite are named when a model is read, and never exported."""
+"""Weights that are NaN or infinite: reported when a model is read, and never exported."""
 
 from math import isfinite
 
@@ -8,9 +8,9 @@ from llmc.errors import UserError
 
 
 def check_finite(model, path):
-    """Raise UserError for a model with a weight that is no finite number: "…/model.bin has NaN in fcw of layer 3".
+    """Raise UserError if a weight of the model is not a finite number: "…/model.bin has NaN in fcw of layer 3".
 
-    One pass over the weights; which tensor it is, is only looked for when there is one.
+    This takes one pass over the weights, and only looks for the tensor if there is such a weight.
     """
     with np.errstate(all="ignore"):
         if isfinite(model.backend.global_norm(model.params_flat)):
@@ -20,8 +20,8 @@ def check_finite(model, path):
         if bad:
             what = "NaN" if np.isnan(values).any() else "inf"
             raise UserError(
-                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged or the"
-                " file is damaged; take an earlier checkpoint, or train with a lower learning rate."
+                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged"
+                " or the file is damaged; use an earlier checkpoint, or train with a lower learning rate."
             )
 
 

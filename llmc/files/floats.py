@@ -1,6 +1,7 @@
-"""Long runs of numbers between a file and a backend's flat array, a chunk at a time.
+"""Copying long runs of numbers between a file and a backend's flat array, one chunk at a time.
 
-So a file of any size needs little more memory than the model it fills. Sizes are Python integers: no 2 GiB limit.
+So a file of any size needs little more memory than the model it fills. Sizes are Python integers, so there is no 2 GiB
+limit.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ FLOAT32, BFLOAT16 = np.dtype("<f4"), np.dtype("<u2")  # bfloat16 as bit patterns
 def read_floats(file, flat, backend, stored=FLOAT32):
     """Fill `flat` (n,) of the backend with the next n numbers of an open file, stored as FLOAT32 or BFLOAT16.
 
-    Raises UserError when the file ends too soon.
+    Raises UserError if the file ends too soon.
     """
     for start in range(0, flat.size, CHUNK):
         count = min(CHUNK, flat.size - start)

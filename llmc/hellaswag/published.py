@@ -1,4 +1,4 @@
-"""A model's accuracy on HellaSwag, as text, next to what others reach on the validation set.
+"""A model's accuracy on HellaSwag, as text, next to the accuracy of other models on the validation set.
 
 GPT-2: OpenAI's weights, length-normalised, scored by llm.c's `dev/data/hellaswag.py` (its `vislog.ipynb` draws them as
 baselines). GPT-3: the zero-shot accuracies in its paper (Brown et al. 2020, table H.1).
@@ -18,7 +18,7 @@ PUBLISHED = {  # model -> accuracy, length-normalised
 
 
 def report(scores) -> str:
-    """A few lines of text about the Scores of a model."""
+    """A few lines of text about a model's Scores."""
     lines = [
         f"HellaSwag     {scores.accuracy_norm:8.2%} ± {scores.standard_error:.2%} of {len(scores.labels):,} examples,"
         " by the mean cost per token",
@@ -27,5 +27,5 @@ def report(scores) -> str:
         *(f"  {name:<12}{accuracy:8.2%}" for name, accuracy in {"a guess": CHANCE, **PUBLISHED}.items()),
     ]
     if scores.cut:
-        lines.append(f"{scores.cut:,} examples were longer than the model can read, and were cut.")
+        lines.append(f"{scores.cut:,} examples were longer than the model can read, and were cut short.")
     return "\n".join(lines)

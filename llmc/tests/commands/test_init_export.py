@@ -90,7 +90,7 @@ def test_init_refuses_in_one_sentence(tmp_path, capsys, options, message):
 @pytest.mark.parametrize("command", [("init", "--preset", "tiny"), ("export", "x")])
 def test_a_zero_byte_in_a_name(capsys, command):
     status, out, err = llmc(capsys, *command, "-o", "x\0y")
-    assert status == 2 and out == "" and "it holds a zero byte" in err and err.count("\n") == 1
+    assert status == 2 and out == "" and "it contains a zero byte" in err and err.count("\n") == 1
 
 
 # ----- export ---------------------------------------------------------------------------------------------------------

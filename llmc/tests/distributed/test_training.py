@@ -189,7 +189,7 @@ def test_a_flipped_bit_in_the_part_of_another_rank_is_noticed(runs, tmp_path):
     raw[2000] ^= 1
     path.write_bytes(raw)
     assert checkpoints(again) == [5] and damaged_file(again, 5) == path
-    with pytest.raises(UserError, match="state_00000005_00001.bin is not as it was saved"):
+    with pytest.raises(UserError, match="state_00000005_00001.bin has changed since it was saved"):
         resume(again, quiet=True, batch_size=2)
     path.unlink()
     assert damaged_file(again, 5) == path

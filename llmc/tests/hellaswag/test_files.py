@@ -126,7 +126,7 @@ def test_no_examples(tmp_path):
 
 def test_tokens_of_another_vocabulary(tmp_path):
     write_eval_file(tmp_path / "x.bin", EXAMPLES)
-    with pytest.raises(UserError, match="holds token 6, but the model knows tokens 0 to 5 only"):
+    with pytest.raises(UserError, match="holds token 6, but the model knows only tokens 0 to 5"):
         load_examples(tmp_path / "x.bin", V=6)
 
 

@@ -307,8 +307,16 @@ def test_two_processes_never_train_one_run(settings, tmp_path):
         ("settings.json", b'{"speed": 9}', "does not hold the settings of a run"),
         ("settings.json", b'{"steps": -1}', "steps must be"),
         ("settings.json", None, "does not exist; start a new run"),
-        ("state_00000004_00000.bin", b"", "state_00000004_00000.bin is not as it was saved; there is no earlier"),
-        ("model_00000004.bin", b"", "model_00000004.bin is not as it was saved; there is no earlier checkpoint"),
+        (
+            "state_00000004_00000.bin",
+            b"",
+            "state_00000004_00000.bin has changed since it was saved; there is no earlier",
+        ),
+        (
+            "model_00000004.bin",
+            b"",
+            "model_00000004.bin has changed since it was saved; there is no earlier checkpoint",
+        ),
         ("DONE_00000004", None, "no checkpoint"),
         ("main.log", b"hello\n", "line 1"),
     ],
