@@ -12,9 +12,9 @@ from llmc.errors import UserError, cannot
 def atomic_write(path, mode: str = "wb"):
     """Open a temporary file next to `path`, and rename it to `path` if the block ends without an error.
 
-    So a reader sees either the old file or the whole new one, never half of it, even after kill -9 or on a full disk. Yields the
-    open file (text modes are UTF-8 with "\\n" line ends). Raises UserError if the file cannot be written, or if
-    path is a folder, a device or a pipe.
+    So a reader sees either the old file or the whole new one, never half of it, even after kill -9 or on a full disk.
+    Yields the open file (text modes are UTF-8 with "\\n" line ends). Raises UserError if the file cannot be written,
+    or if path is a folder, a device or a pipe.
     """
     path = Path(path)
     temporary = None

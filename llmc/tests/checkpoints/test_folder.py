@@ -90,7 +90,7 @@ def test_without_done_it_does_not_count_and_is_cleaned_up(tmp_path):
     for name in others:
         (tmp_path / name).write_bytes(b"of somebody else")
     assert latest_checkpoint(tmp_path) == 5
-    with pytest.raises(UserError, match="its complete steps: 5"):
+    with pytest.raises(UserError, match="complete checkpoints there: 5"):
         load_checkpoint(tmp_path, 10)
     save(tmp_path, 15)
     assert names(tmp_path) == sorted([*files(5, 15), *others])

@@ -216,7 +216,7 @@ def test_a_rank_that_waits_for_a_gpu_ends_all_the_same():
         (["--zero", "2"], "zero must be 0 or 1, not 2."),
         (["--ranks", "0"], "--ranks must be a whole number of at least 1, not 0."),
         (["--ranks", "2", "--rank", "0"], "--ranks starts all processes itself; leave out --rank."),
-        (["--rank", "0"], "--rank and --world need a place where the ranks meet"),
+        (["--rank", "0"], "--rank and --world need a place where the ranks can meet"),
         (["--world", "2", "--init-file", "x"], "--rank and --world belong together"),
     ],
 )
