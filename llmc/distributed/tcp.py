@@ -167,8 +167,8 @@ def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
             except TimeoutError:
                 missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
                 raise UserError(
-                    f"after {patience:.0f} seconds, rank {missing} of {world} has not connected to {where}; start all ranks"
-                    " with the same --server, --world and LLMC_SECRET."
+                    f"after {patience:.0f} seconds, rank {missing} of {world} has not connected to {where}; start all"
+                    " ranks with the same --server, --world and LLMC_SECRET."
                 ) from None
             rank, its_world = _hello(connection, token)
             if rank is None:

@@ -46,7 +46,7 @@ def test_text_becomes_tokens(text_file):
 )
 def test_a_line_that_is_no_example(text_file, change):
     text_file.write_text("\n" + json.dumps(LINES[0] | change))
-    with pytest.raises(UserError, match=r"^line 2 of .*hellaswag_val.jsonl is no example"):
+    with pytest.raises(UserError, match=r"^line 2 of .*hellaswag_val.jsonl is not a HellaSwag example"):
         list(read_examples(text_file, byte_encoding()))
 
 
