@@ -55,7 +55,8 @@ def bits_per_byte(loss, tokens, token_lengths) -> float:
 
     tokens: (n,) the ids that were predicted · token_lengths: (V,) bytes of each id (0 for end-of-text, whose cost
     counts but whose length does not). The whole text costs loss · n / ln 2 bits, which are divided by its length in
-    bytes. Example: bits_per_byte(ln 2, [0, 0], [4]) == 0.25.
+    bytes.
+    Example: bits_per_byte(ln 2, [0, 0], [4]) == 0.25.
     """
     tokens = np.asarray(tokens).reshape(-1)  # (n,)
     size = int(np.asarray(token_lengths)[tokens].sum(dtype=np.int64))

@@ -66,11 +66,11 @@ class GPT2:
     config: GPT2Config · backend: a name ("numpy") or an object that follows the contract · precision: a name from
     llmc/precision.py · master_weights: whether to keep the weights in float32 too if precision has 16 bits · recompute:
     which activations `backward` computes again instead of keeping them (see llmc/blocks.py); the results are the same,
-    except where cuBLAS computes GELU. params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name:
-    weights, gradients (which accumulate until `zero_grad`) and AdamW's first and second moments; master: the weights
-    before rounding, or None. loss_scale: the factor by which gradients are enlarged so that float16 can hold the small
-    ones. part: (index, number of parts) of what `update` updates of every tensor, see `keep_part` · own_grads: the
-    gradients of that part.
+    except where cuBLAS computes GELU.
+    params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
+    until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None. loss_scale:
+    the factor by which gradients are enlarged so that float16 can hold the small ones. part: (index, number of parts)
+    of what `update` updates of every tensor, see `keep_part` · own_grads: the gradients of that part.
     """
 
     def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True, recompute=None):
@@ -191,11 +191,11 @@ class GPT2:
         """Run the model on tokens (B, T), T ≤ maxT.
 
         Without targets: returns the logits, a view (B, T, Vp) of which only [..., :V] is meaningful, and which the next
-        call overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float). With dloss as
-        well (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept. wait=False: returns
-        None instead of the loss, and does not wait for a GPU; get the loss from `loss_later`, ideally after `backward`,
-        which computes it if logits come in parts (see head.py). Raises UserError for token ids outside [0, V) and T >
-        maxT.
+        call overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
+        With dloss as well (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept.
+        wait=False: returns None instead of the loss, and does not wait for a GPU; get the loss from `loss_later`,
+        ideally after `backward`, which computes it if logits come in parts (see head.py).
+        Raises UserError for token ids outside [0, V) and T > maxT.
         """
         self._batch = None
         tokens = self._check("tokens", tokens)

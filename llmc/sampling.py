@@ -103,9 +103,10 @@ def generate(
     temperature: below 1 is safer, above 1 wilder, 0 always takes the most probable token · top_k, top_p: see
     `probabilities`; None keeps all · seed: the same seed gives the same ids · window: how many tokens back the model
     looks, at most maxT, which is the default. When the window is full, each new token pushes out the oldest, and
-    positions are counted from the first token that stays. cache: keep keys and values, so that a token costs one row
-    instead of the whole context; the ids are the same, up to rounding. This helps until the window is full: once
-    positions shift, every token reads the whole window again. Raises UserError at once for options out of range.
+    positions are counted from the first token that stays.
+    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, up to
+    rounding. This helps until the window is full: once positions shift, every token reads the whole window again.
+    Raises UserError at once for options out of range.
     """
     check_options(max_tokens, temperature, top_k, top_p)
     window = model.config.maxT if window is None else window

@@ -17,8 +17,9 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     PyTorch's single-kernel AdamW instead of its default · compiled: use torch.compile, in this mode · padded: use the
     model's padded vocabulary, which suits a GPU better; the loss then counts the padding · betas: AdamW's · autocast:
     "bf16" or "fp16" for PyTorch's mixed precision, with matmuls in that format and weights in float32; in fp16, its
-    GradScaler scales the loss. It runs where the model's arrays are, and with TF32 if that is the model's precision.
-    Raises UserError if PyTorch is not installed, or has no GPU to run on.
+    GradScaler scales the loss.
+    It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError if PyTorch is
+    not installed, or has no GPU to run on.
     """
     torch = _torch(f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
     device = _device(model)

@@ -91,8 +91,8 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0, others=dict
 
     Half-written files of killed processes are removed too. An existing checkpoint of this step is left alone if it is
     identical, and replaced as a whole otherwise. Raises UserError if a file cannot be written; then all older
-    checkpoints remain, and nothing new is left. others: a function that has the other ranks call `save_part`, and
-    returns {rank: SHA-256}.
+    checkpoints remain, and nothing new is left.
+    others: a function that has the other ranks call `save_part`, and returns {rank: SHA-256}.
     """
     folder, step = Path(folder), state.step
     names = [model_path(folder, step), state_path(folder, step)]

@@ -18,8 +18,9 @@ GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|
 def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[bytes]:
     """Tokens by id: the 256 single bytes, then num_merges learned tokens, in the order in which they were learned.
 
-    train_bpe("hug hug pug", 2)[256:] -> [b"ug", b"hug"] Deterministic: among equally frequent pairs, the one whose
-    bytes sort first wins. Raises UserError if the text is too short or too uniform for that many merges.
+    train_bpe("hug hug pug", 2)[256:] -> [b"ug", b"hug"]
+    Deterministic: among equally frequent pairs, the one whose bytes sort first wins. Raises UserError if the text is
+    too short or too uniform for that many merges.
     """
     words, counts = split_words(text, pattern)
     pairs, where = count_pairs(words, counts)

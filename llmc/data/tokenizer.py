@@ -29,8 +29,8 @@ LONGEST = 255  # bytes of a token: its length is stored in one byte
 def make_encoding(token_bytes: list[bytes], eot_id: int, name: str = "llmc") -> "tiktoken.Encoding":
     """The tokenizer with these V tokens, ordered by id; the one at eot_id must be b"<|endoftext|>" and is special.
 
-    make_encoding(train_bpe(text, 767) + [b"<|endoftext|>"], 1023).n_vocab -> 1024 Raises UserError if a token is empty
-    or occurs twice, if a single byte is missing, or if eot_id is wrong.
+    make_encoding(train_bpe(text, 767) + [b"<|endoftext|>"], 1023).n_vocab -> 1024
+    Raises UserError if a token is empty or occurs twice, if a single byte is missing, or if eot_id is wrong.
     """
     import tiktoken
 

@@ -1,8 +1,8 @@
 """From options and the environment to a rank: through MPI, an address, or a file that all ranks can see.
 
 mpirun and Slurm tell each process its number in environment variables; otherwise, `--rank` and `--world` do. Then the
-ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`. At `--server`, the ranks
-recognise each other by the secret in LLMC_SECRET.
+ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
+At `--server`, the ranks recognise each other by the secret in LLMC_SECRET.
 """
 
 import hashlib

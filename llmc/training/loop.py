@@ -39,8 +39,8 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
     may pause or stop the run, see report.py · save: write the run folder (see run_folder/); False leaves no files.
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; the run is saved, and `interrupted` is set. A
     second signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step,
-    and its subclass RunDiverged if the loss is no longer a finite number. ranks: see llmc/distributed; all ranks make
-    this call, but only rank 0 reports and writes the run folder.
+    and its subclass RunDiverged if the loss is no longer a finite number.
+    ranks: see llmc/distributed; all ranks make this call, but only rank 0 reports and writes the run folder.
     """
     settings = settings or TrainSettings()
     arrays = carrier(settings, ranks)

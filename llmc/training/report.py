@@ -38,10 +38,12 @@ class StepReport:
     step: steps finished so far · run: see RunFacts · history: the log so far, as read_log gives it · ms: duration of
     the step · tokens_per_second: mean over the latest steps · mfu: the share of the device's peak FLOP/s that this is,
     None if the peak is not known · seconds_left: an estimate that includes validation · last: whether this is the last
-    report. About the step itself (None in the first report, which comes before any step): loss, lr, norm · loss_z,
-    norm_z: their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no
-    update, None if it made one. None unless they are new: val, bits_per_byte (from a validation) · hellaswag (the
-    accuracy, as a share) · sample (a text) · notice: a sentence about the run that its owner should read.
+    report.
+    About the step itself (None in the first report, which comes before any step): loss, lr, norm · loss_z, norm_z:
+    their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no update,
+    None if it made one.
+    None unless they are new: val, bits_per_byte (from a validation) · hellaswag (the accuracy, as a share) · sample (a
+    text) · notice: a sentence about the run that its owner should read.
     """
 
     step: int

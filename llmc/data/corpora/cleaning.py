@@ -49,8 +49,8 @@ def pack(head: str, parts: list[str], repeat: str | None = None) -> list[str]:
     """Documents of at most about LONGEST characters: each has a head and as many parts as fit, separated by blank
     lines.
 
-    All documents after the first begin with `repeat` (default: head). Without parts, there are no documents. pack("A",
-    ["one", "two"]) -> ["A\\n\\none\\n\\ntwo\\n"]
+    All documents after the first begin with `repeat` (default: head). Without parts, there are no documents.
+    pack("A", ["one", "two"]) -> ["A\\n\\none\\n\\ntwo\\n"]
     """
     documents, current = [], [head]
     for part in parts:

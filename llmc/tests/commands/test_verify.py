@@ -127,7 +127,11 @@ def test_files_made_by_llmc_are_okay(reference_dir, name_of_backend, capsys, nam
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [("[1, 2]", "does not hold 10 losses"), ('{"B": [1]}', "10 losses for recipe A"), ("no", "damaged: it is not JSON")],
+    [
+        ("[1, 2]", "does not hold 10 losses"),
+        ('{"B": [1]}', "10 losses for recipe A"),
+        ("no", "damaged: it is not JSON"),
+    ],
 )
 def test_bad_losses_files_are_refused(tmp_path, content, words):
     (tmp_path / "l.json").write_text(content)

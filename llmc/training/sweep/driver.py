@@ -46,10 +46,11 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
 
     settings: the TrainSettings that all runs share; its `out` or `name` is the sweep's folder, runs/sweep by default ·
     learning_rates: None takes `default_rates` · jobs: runs at a time; None for the number of GPUs or, without one, of
-    cores · quiet: print nothing · save: False leaves no files. A run that diverges counts as a result, and so does a
-    single run that is killed. Ctrl-C ends all runs after the step in progress and saves them as "interrupted"; runs
-    that had not begun are missing from the results. A second sweep into the same `out` completes all of these. Raises
-    UserError for bad settings, before any run, and if a run fails for another reason.
+    cores · quiet: print nothing · save: False leaves no files.
+    A run that diverges counts as a result, and so does a single run that is killed. Ctrl-C ends all runs after the step
+    in progress and saves them as "interrupted"; runs that had not begun are missing from the results. A second sweep
+    into the same `out` completes all of these. Raises UserError for bad settings, before any run, and if a run fails
+    for another reason.
     """
     settings = settings or TrainSettings()
     rates = sorted(set(default_rates(settings) if learning_rates is None else learning_rates))
