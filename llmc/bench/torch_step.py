@@ -47,8 +47,8 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
 def torch_gradients(model, x, y, autocast=None) -> dict:
     """{name: array} for every gradient that PyTorch computes for `model`'s weights, in float32 and in our shapes.
 
-    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss
-    Raises UserError as torch_step does.
+    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss. Raises UserError
+    as torch_step does.
     """
     torch = _torch(f"this comparison needs PyTorch; install it with `{pip('install', 'torch')}`.")
     device = _device(model)

@@ -18,13 +18,13 @@ from llmc.files.reading import opened
 
 
 def write_record(path, record: dict):
-    """Write a DONE under a temporary name until it is complete; record: {"step", "files": {name: SHA-256}, …}."""
+    """Write a DONE file, under a temporary name until it is complete; record: {"step", "files": {name: SHA-256}, …}."""
     with atomic_write(path, "w") as file:
         json.dump({"record": record, "sha256": json_digest(record)}, file, indent=1)
 
 
 def read_record(path) -> dict:
-    """The record in a DONE; {"files": {}} for an empty one. Raises UserError if it is missing or damaged."""
+    """The record in a DONE file; {"files": {}} for an empty one. Raises UserError if the file is missing or damaged."""
     with opened(path) as file:
         raw = file.read()
     if not raw and not _is_ours(Path(path).parent):

@@ -96,7 +96,7 @@ class Shards:
     def _compare(self, index, digest):
         """Remember the digest of a shard. Raises UserError if it had a different one before."""
         if self._digests[index] not in (None, digest):
-            raise UserError(f"{self.paths[index]} holds other tokens than earlier in this run; {RESTORE}.")
+            raise UserError(f"{self.paths[index]} holds different tokens than earlier in this run; {RESTORE}.")
         self._digests[index] = digest
 
     def buffer(self, n) -> np.ndarray:

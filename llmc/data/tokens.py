@@ -98,14 +98,14 @@ def chunks(path, found: Layout):
 
 
 def shrunk(path) -> UserError:
-    """The error about a file that has become shorter since it was opened."""
+    """The error for a file that has become shorter since it was opened."""
     return UserError(f"{path} has shrunk since it was opened; prepare the data again and start over.")
 
 
 def check_ids(path, found: Layout, V: int) -> str:
     """The SHA-256 of all ids in a file. Raises UserError at the first id that a vocabulary of V does not have.
 
-    This is one pass over the file.
+    This takes one pass over the file.
     """
     sha = hashlib.sha256()
     for index, tokens in chunks(path, found):

@@ -37,7 +37,7 @@ class Scoreboard:
 
     @property
     def summary(self) -> str:
-        """One line; the last word is llm.c's."""
+        """A one-line summary, which ends in llm.c's own words."""
         green = sum(row.okay for row in self.rows)
         return f"{green} of {len(self.rows)} rows are green. overall okay: {int(self.okay)}"
 

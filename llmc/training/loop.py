@@ -128,7 +128,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------- steps
 
     def _loop(self, stop):
-        """Validation before the first step, then steps until the last one or a request to stop."""
+        """Validate before the first step, then make steps until the last one or a request to stop."""
         row = None
         while True:
             if row and self._is_due(self.settings.checkpoint_every):

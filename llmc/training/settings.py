@@ -22,7 +22,7 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 
 
 class Bound(NamedTuple):
-    """The values that a setting allows: `open`, and those of `type` for which holds(value) is true; `what` says so."""
+    """Allowed values of a setting: `open`, and those of `type` for which holds(value) is true (`what`, in words)."""
 
     type: type | tuple
     holds: object

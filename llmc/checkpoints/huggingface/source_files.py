@@ -81,7 +81,8 @@ def _on_hub(repository: str):
             raise
         except errors.RepositoryNotFoundError:
             raise UserError(
-                f"there is no folder {repository} here, and no such repository open to you on the Hugging Face hub."
+                f"there is no folder {repository} here, and no such repository on the Hugging Face hub that you"
+                " can access; check the name."
             ) from None
         except errors.LocalEntryNotFoundError as error:  # its error when there is no connection
             raise _unreachable(repository, error) from None

@@ -278,7 +278,7 @@ def test_slurm_sets_rank_and_world(plain):
 
 
 @pytest.mark.parametrize(
-    "secret, words", [("", "anyone who can reach 127.0.0.1:"), ("known", "from 127.0.0.1, which is not a rank")]
+    "secret, words", [("", "anyone who can reach 127.0.0.1:"), ("known", "ignored a connection to 127.0.0.1:")]
 )
 def test_at_an_address_ranks_know_a_secret_or_rank_0_says_whom_it_trusts(plain, secret, words):
     plain.setenv("LLMC_SECRET", secret)

@@ -115,21 +115,21 @@ def test_replaced_tokens_are_refused(half, tmp_path):
     tokens = np.array(read_tokens(tmp_path / "data" / "train.bin"))
     tokens[-1] ^= 1
     write_tokens(tmp_path / "data" / "train.bin", tokens)
-    assert "train.bin holds other tokens than earlier in this run; restore the tokens" in refusal(half)
+    assert "train.bin holds different tokens than earlier in this run; restore the tokens" in refusal(half)
     write_tokens(tmp_path / "data" / "train.bin", tokens[:-1])
     assert "train.bin has 700 tokens, but had 701 in this run; restore" in refusal(half)
 
 
 def test_replaced_validation_tokens_are_refused(half, tmp_path):
     write_corpus(tmp_path / "data", train=TEXT[:700], val=TEXT[1:401])
-    assert "val.bin holds other tokens than earlier in this run" in refusal(half)
+    assert "val.bin holds different tokens than earlier in this run" in refusal(half)
 
 
 def test_tokens_may_move_but_not_change(half, tmp_path):
     (tmp_path / "data").rename(tmp_path / "moved")
     assert resume(half, quiet=True, data=str(tmp_path / "moved")).steps == 8
     write_corpus(tmp_path / "other", train=TEXT[5:705])
-    assert "train.bin holds other tokens" in refusal(half, data=str(tmp_path / "other"), steps=9)
+    assert "train.bin holds different tokens" in refusal(half, data=str(tmp_path / "other"), steps=9)
 
 
 def shards(folder, *texts):
@@ -149,7 +149,7 @@ def test_a_shard_is_compared_when_it_is_opened(settings, tmp_path, monkeypatch):
     found = read_record(tmp_path / "run" / "DONE_00000007")["data"]["train"]
     assert [digest is not None for _, _, digest in found] == [True, True, False]
     shards(tmp_path / "data", TEXT[3:173], *texts[1:])
-    assert "x_train_000000.bin holds other tokens" in refusal(tmp_path / "run", steps=20)
+    assert "x_train_000000.bin holds different tokens" in refusal(tmp_path / "run", steps=20)
     shards(tmp_path / "data", *texts[:2], TEXT[3:173])
     assert resume(tmp_path / "run", quiet=True, steps=14).steps == 14  # as if it had been there from the beginning
     (tmp_path / "data" / "x_train_000002.bin").unlink()
