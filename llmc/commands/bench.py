@@ -63,7 +63,7 @@ def add_arguments(parser):
     parser.add_argument(
         "--profile",
         action="store_true",
-        help="list where a step on the GPU spends its time, by function and kernel, next to the least possible times",
+        help="list where a step on the GPU spends its time, by function and kernel, next to lower bounds",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 

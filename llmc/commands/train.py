@@ -35,7 +35,7 @@ def add_arguments(parser):
     parser.epilog = EXIT_STATUS
     parser.set_defaults(recipe=None, resume=None, dry_run=False)
     parser.add_argument("--resume", nargs="?", const="", metavar="RUN", help="continue a run (default: the newest)")
-    parser.add_argument("--recipe", metavar="NAME", help=f"known settings to start from: {', '.join(RECIPES)}")
+    parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
     parser.add_argument("--dry-run", action="store_true", help="print the memory plan without training")
     add_settings(parser)
     group = parser.add_argument_group(

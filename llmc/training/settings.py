@@ -129,9 +129,7 @@ class TrainSettings:
     skip_norm_z: float = _step(0.0, NOT_NEGATIVE, "the same for the norm of the gradient")
     steps: int = _run(2500, COUNT, "total number of steps")
     val_every: int = _run(200, COUNT, "steps between validations")
-    val_batches: int | None = _run(
-        None, COUNT.or_(None), "batches per validation (default: all of the validation data)"
-    )
+    val_batches: int | None = _run(None, COUNT.or_(None), "batches per validation (default: all the validation data)")
     hellaswag_every: int = _run(0, WHOLE, "steps between measurements on HellaSwag, which is downloaded; 0 for none")
     sample_every: int = _run(0, WHOLE, "steps between samples; 0 for only one at the end")
     sample_tokens: int = _run(200, WHOLE, "tokens per sample")
