@@ -1,6 +1,6 @@
-"""llmc: GPT-2 training rebuilt from nothing, the small engine that the course in `notebooks/` builds up to.
+"""llmc: GPT-2 training rebuilt from scratch, the small engine that the course in `notebooks/` builds up to.
 
-Importing it needs NumPy alone: no GPU, no PyTorch, no network, no compiler.
+To import it you only need NumPy: no GPU, PyTorch, network or compiler.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The command `llmc`, also as `python -m llmc`: what is in cli.py, and Ctrl-C while that is being imported."""
+"""The command `llmc`, or `python -m llmc`: runs cli.py, and handles Ctrl-C while that is being imported."""
 
 import sys
 
@@ -6,7 +6,7 @@ from llmc.interrupts import leave_at_once
 
 
 def main() -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     leave_at_once()
     from llmc import cli
 

@@ -1,7 +1,7 @@
-"""The command `llmc`: one subcommand for each thing that a user wants; only the one that is called is imported.
+"""The command `llmc`: one subcommand for each task; only the one that is called gets imported.
 
-Exit status: 0 done · 1 a check failed (verify, exercises --check) · 2 bad input, or training interrupted · 3 training
-diverged · 130 anything else interrupted. With 2, 3 and 130 there is one sentence on stderr.
+Exit status: 0 success · 1 a check failed (verify, exercises --check) · 2 bad input, or training was interrupted · 3
+training diverged · 130 anything else was interrupted. With 2, 3 and 130, one sentence on stderr explains why.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from llmc.terminal import llmc_command
 
 
 class Parser(argparse.ArgumentParser):
-    """Like argparse's, but a mistake is one sentence."""
+    """Like argparse's parser, but it reports a mistake in one sentence."""
 
     def error(self, message):
         """Raise UserError instead of printing the usage."""
@@ -30,26 +30,26 @@ COMMANDS = {  # the name of a file in llmc/commands -> what the command does
     "eval": "measure a model: loss and bits per byte on tokens, or accuracy on HellaSwag",
     "sweep": "train with several learning rates side by side, and compare",
     "data": "prepare a corpus",
-    "init": "make a model file: fresh weights, or those of a Hugging Face GPT-2",
+    "init": "make a model file with fresh weights or those of a Hugging Face GPT-2",
     "export": "write a model in Hugging Face's format",
-    "verify": "compare a model file with a debug state of llm.c",
+    "verify": "compare a model file with one of llm.c's debug states",
     "bench": "measure a training step",
-    "doctor": "show what this machine has, and what is missing",
-    "report": "print what an issue needs: versions, and your answer to an exercise with what its check says",
+    "doctor": "show what this machine has and what is missing",
+    "report": "print what to paste into an issue: versions, and your answer to an exercise with its check's message",
     "start": "make your own copy of the course, for your answers",
     "update": "get the newest version of the course, and keep your answers",
     "lab": "open the course in JupyterLab",
-    "progress": "show which exercises are done, and what is next",
-    "exercises": "build the exercises, for authors; grade or export them, for teachers",
+    "progress": "show which exercises are done and what comes next",
+    "exercises": "build the exercises (for authors), or grade or export them (for teachers)",
 }
 
 EXAMPLES = """examples:
-  llmc train                          three minutes on two cores, then runs/tiny/ holds a model
-  llmc sample --prompt "The "         the newest run continues the text
+  llmc train                          takes three minutes on two cores and puts a model into runs/tiny/
+  llmc sample --prompt "The "         let the newest run continue the text
   llmc train --steps 200 --name quick
-  llmc train --resume                 the newest run continues where it stopped
-  llmc train --recipe cpu-demo        llm.c's own demonstration: GPT-2 124M on Shakespeare
-  llmc start my-course                lessons and exercises in a folder of your own, which `git pull` never touches
+  llmc train --resume                 continue the newest run where it stopped
+  llmc train --recipe cpu-demo        llm.c's own demo: GPT-2 124M on Shakespeare
+  llmc start my-course                put lessons and exercises into your own folder, which `git pull` never touches
 """
 
 
@@ -59,7 +59,7 @@ def module_of(command):
 
 
 def make_parser(command=None):
-    """The parser; only `command` gets its arguments, so that no other command's modules are imported."""
+    """The parser; only `command` gets its arguments, so that no other command's modules need to be imported."""
     from llmc import __version__
 
     about = "GPT-2, trained and sampled without a deep-learning library."
@@ -77,7 +77,7 @@ def make_parser(command=None):
 
 
 def main(argv=None) -> int:
-    """Run the command line `argv` (sys.argv[1:] when None); returns the exit status."""
+    """Run the command line `argv` (sys.argv[1:] when None) and return the exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # None: `>&-`
     for stream in (sys.stdout, sys.stderr):
@@ -123,13 +123,13 @@ def _run(argv) -> int:
 
 
 def _drop_output(stream=None):
-    """What a stream (stdout) still buffers goes nowhere, so that the end of the process does not stumble over it."""
+    """Discard what a stream (default: stdout) still buffers, so that it cannot fail when the process ends."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or sys.stdout).fileno())
 
 
 def _refuse(sentence, status=2) -> int:
-    """Print one line on stderr, whatever line breaks the sentence has; returns the exit status."""
+    """Print the sentence on stderr as a single line, without its line breaks, and return the exit status."""
     try:
         print("llmc: " + " ".join(str(sentence).split()), file=sys.stderr, flush=True)
     except OSError:  # a full disk: nobody can read it, but the status still says what it has to

@@ -1,4 +1,4 @@
-"""The shape of a GPT-2: its sizes, THE table of its sixteen parameter tensors, and what a token costs.
+"""The shape of a GPT-2: its sizes, the table of its sixteen parameter tensors, and what one token costs to train on.
 
 Follows the GPT-2 paper (Radford et al. 2019) and the header and tensor order of llm.c's train_gpt2.c.
 """
@@ -15,8 +15,8 @@ VOCABULARY_MULTIPLE = 128  # rows of wte are padded up to this, so that matmul t
 class Parameter(NamedTuple):
     """One parameter tensor, by its llm.c name.
 
-    stacked: whether its first axis is the L layers · initial: how it starts, "normal", "residual" (normal, but smaller:
-    it writes into the residual stream), "ones" or "zeros"; llmc/initialization.py has the numbers.
+    stacked: whether its first axis is the L layers · initial: how it is initialised: "normal", "residual" (normal, but
+    smaller because it writes into the residual stream), "ones" or "zeros"; llmc/initialization.py has the numbers.
     """
 
     name: str
@@ -31,13 +31,13 @@ class Parameter(NamedTuple):
 
     @property
     def decayed(self) -> bool:
-        """Whether weight decay applies: to matrices, not to vectors."""
+        """Whether weight decay applies: yes for matrices, no for vectors."""
         return len(self.shape) - self.stacked == 2
 
 
 @dataclass(frozen=True)
 class GPT2Config:
-    """Sizes of one GPT-2. Raises UserError (a ValueError) with one sentence when they do not fit together.
+    """The sizes of a GPT-2. Raises UserError (a ValueError) with one sentence if they do not fit together.
 
     maxT: longest sequence · V: vocabulary · L: layers · NH: attention heads · C: channels.
     """
@@ -54,7 +54,9 @@ class GPT2Config:
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise UserError(f"{field.name} must be a positive whole number, not {value!r}.")
         if self.C % self.NH != 0:
-            raise UserError(f"C={self.C} channels cannot be shared by NH={self.NH} heads; choose C a multiple of NH.")
+            raise UserError(
+                f"C={self.C} channels cannot be split evenly among NH={self.NH} heads; make C a multiple of NH."
+            )
 
     @property
     def hs(self) -> int:
@@ -72,7 +74,7 @@ class GPT2Config:
             raise UserError(f"sequence length T={T} must be between 1 and this model's maxT={self.maxT}.")
 
     def parameter_table(self) -> list[Parameter]:
-        """The sixteen tensors in the order of llm.c's model file; weights are (out, in), as in PyTorch's Linear."""
+        """The sixteen tensors, in the order of llm.c's model file; weights are (out, in), as in PyTorch's Linear."""
         L, C = self.L, self.C
         rows = [  # name, shape, stacked, initial
             ("wte", (self.Vp, C), False, "normal"),
@@ -96,18 +98,20 @@ class GPT2Config:
 
     @property
     def num_parameters_padded(self) -> int:
-        """Elements stored and updated, the padding rows of wte included."""
+        """Number of elements stored and updated, including the padding rows of wte."""
         return sum(p.size for p in self.parameter_table())
 
     @property
     def num_parameters(self) -> int:
-        """Parameters of the model proper; exactly 124,439,808 for gpt2."""
+        """Number of parameters without padding; exactly 124,439,808 for gpt2."""
         return self.num_parameters_padded - (self.Vp - self.V) * self.C
 
     def flops_per_token(self, T: int) -> int:
-        """Floating point operations to train on one token at sequence length T: 6N + 6·L·C·T, as llm.c counts for MFU.
+        """Floating-point operations to train on one token at sequence length T: 6N + 6·L·C·T, as llm.c counts them for
+        MFU.
 
-        N is the padded parameter count: each weight takes one multiply-add forward and two backward.
+        N is the padded parameter count: each weight takes one multiply-add in the forward pass and two in the backward
+        pass.
         """
         return 6 * self.num_parameters_padded + 6 * self.L * self.C * T
 
@@ -130,7 +134,8 @@ PRESETS.update({alias: PRESETS[name] for alias, name in ALIASES.items()})
 
 
 def preset(name: str, **changes: int) -> GPT2Config:
-    """The named configuration, with fields replaced: preset("tiny", V=512). Raises UserError for an unknown name."""
+    """The configuration of that name, with fields replaced: preset("tiny", V=512). Raises UserError for an unknown
+    name."""
     if name not in PRESETS:
         raise UserError(f"there is no preset {name!r}; choose one of {', '.join(PRESETS)}.")
     values = {field.name: getattr(PRESETS[name], field.name) for field in fields(GPT2Config)}

@@ -1,6 +1,6 @@
-"""How good is a model? Its mean loss on held-out tokens, the same in bits per byte, and baselines to beat.
+"""How good is a model? Its mean loss on held-out tokens, also in bits per byte, and baselines for it to beat.
 
-The loss depends on the tokenizer (longer tokens cost more nats each); bits per byte do not, so they can be compared
+The loss depends on the tokenizer (longer tokens cost more nats each); bits per byte do not, so you can compare them
 across vocabularies.
 """
 
@@ -15,10 +15,10 @@ PRIOR_STRENGTHS = np.geomspace(0.01, 1e5, 50)  # that are tried to smooth the ba
 
 
 def evaluate(model, loader, batches=None) -> float:
-    """Mean cross-entropy (nats per token) over the first `batches` batches of the loader, all of them when None.
+    """Mean cross-entropy (nats per token) over the loader's first `batches` batches, or over all of them if None.
 
-    Starts from the loader's first batch, so that two calls measure on the same tokens. Raises UserError when there is
-    no batch.
+    Starts from the loader's first batch, so that two calls measure the same tokens. Raises UserError if there is no
+    batch.
     """
     losses = list(batch_losses(model, loader, batches))
     return sum(losses) / len(losses)
@@ -30,10 +30,12 @@ def batch_losses(model, loader, batches=None):
 
 
 def first_batches(loader, batches=None):
-    """Yield (x, y), both (B, T) int32, for the loader's first `batches` batches, or for all of them when None."""
+    """Yield (x, y), both (B, T) int32, for the loader's first `batches` batches, or for all of them if None."""
     count = loader.num_batches if batches is None else min(batches, loader.num_batches)
     if count < 1:
-        raise UserError("there is no batch to evaluate on; make the batch or the sequence shorter, or the data longer.")
+        raise UserError(
+            "there is too little data for even one batch; use a smaller batch, a shorter sequence or more data."
+        )
     loader.reset()
     for _ in range(count):
         yield loader.next_batch()
@@ -42,7 +44,7 @@ def first_batches(loader, batches=None):
 def token_losses(model, x, y) -> np.ndarray:
     """(B, T) cross-entropy (nats) of each token of y (B, T) after its context in x (B, T), in the model's dtype.
 
-    Their mean is model.forward(x, y), which raises UserError for ids and lengths that the model does not have.
+    Their mean is model.forward(x, y), which raises UserError for ids and lengths that the model does not support.
     """
     model.forward(x, y)
     return np.array(model.backend.to_numpy(model.losses))  # (B, T), a copy: the next batch overwrites the model's
@@ -51,24 +53,25 @@ def token_losses(model, x, y) -> np.ndarray:
 def bits_per_byte(loss, tokens, token_lengths) -> float:
     """The loss (mean nats per token) on `tokens`, as bits per byte of their text.
 
-    tokens: (n,) the ids that were predicted · token_lengths: (V,) bytes of each id (end-of-text has 0: its cost counts,
-    its length does not). The whole text costs loss · n nats / ln 2 bits, which are divided by its bytes.
+    tokens: (n,) the ids that were predicted · token_lengths: (V,) bytes of each id (0 for end-of-text, whose cost
+    counts but whose length does not). The whole text costs loss · n / ln 2 bits, which are divided by its length in
+    bytes.
     Example: bits_per_byte(ln 2, [0, 0], [4]) == 0.25.
     """
     tokens = np.asarray(tokens).reshape(-1)  # (n,)
     size = int(np.asarray(token_lengths)[tokens].sum(dtype=np.int64))
     if size == 0:
-        raise UserError("these tokens contain no text at all, so there are no bits per byte.")
+        raise UserError("these tokens contain no text, so bits per byte cannot be computed.")
     return float(loss) * tokens.size / log(2) / size
 
 
 def baselines(train, val, V) -> dict:
     """Cross-entropy (nats per token) on `val` of three models that only count: {"uniform", "unigram", "bigram"}.
 
-    train, val: (n,) token ids below V. uniform knows nothing: ln V. unigram knows how often each token occurs in
-    train; bigram, how often it follows the one before: p(b|a) = (count(a, b) + k·p(b)) / (count(a) + k), Dirichlet
-    smoothing towards the unigram (MacKay & Peto 1995). Each smoothing strength is the one that is best on val itself:
-    no other would make the baseline stronger, so a model that beats it has learned more than pairs.
+    train, val: (n,) token ids below V. uniform knows nothing: ln V. unigram knows how often each token occurs in train;
+    bigram knows how often it follows the token before it: p(b|a) = (count(a, b) + k·p(b)) / (count(a) + k), Dirichlet
+    smoothing towards the unigram (MacKay & Peto 1995). Each smoothing strength is the best one on val itself. No other
+    strength makes a stronger baseline, so a model that beats it has learned more than pairs.
     """
     train = np.asarray(train[:BASELINE_TOKENS], dtype=np.int64)  # (n,)
     val = np.asarray(val[:BASELINE_TOKENS], dtype=np.int64)  # (m,)
@@ -80,7 +83,7 @@ def baselines(train, val, V) -> dict:
 
 
 def _unigram(counts, targets):
-    """(nats per target, p (V,)) of relative frequencies that are smoothed towards uniform by the best strength."""
+    """(nats per target, p (V,)) for relative frequencies, smoothed towards uniform with the best strength."""
     V, n = counts.size, counts.sum()
     candidates = []
     for k in PRIOR_STRENGTHS:
@@ -90,7 +93,7 @@ def _unigram(counts, targets):
 
 
 def _bigram(train, val, counts, p):
-    """Nats per target of the smoothed bigram. Pairs are stored as sorted codes a·V + b, never as a (V, V) table."""
+    """Nats per target for the smoothed bigram. Pairs are stored as sorted codes a·V + b, never as a (V, V) table."""
     V = counts.size
     seen, times = np.unique(train[:-1] * V + train[1:], return_counts=True)  # (pairs,) both
     codes = val[:-1] * V + val[1:]  # (m - 1,)

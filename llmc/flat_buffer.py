@@ -1,4 +1,5 @@
-"""Memory that is allocated once: flat buffers with named views, planned from a table of tensors; scratch memory.
+"""Memory that is allocated only once: flat buffers with named views, planned from a table of tensors, and scratch
+memory.
 
 The idea is llm.c's malloc_and_point: one allocation, many pointers.
 """
@@ -13,9 +14,9 @@ WORD = 16  # bytes that fast kernels read at once, from an address that is a mul
 
 
 class Tensor(NamedTuple):
-    """One array in a flat buffer. stacked: whether its first axis is the layers.
+    """One array in a flat buffer. stacked: whether its first axis runs over the layers.
 
-    exact: whether it keeps its digits where the others are rounded to 16 bits (llmc/precision.py).
+    exact: whether it keeps full precision where the others are rounded to 16 bits (llmc/precision.py).
     """
 
     name: str
@@ -25,13 +26,12 @@ class Tensor(NamedTuple):
 
 
 class FlatBuffer(Mapping):
-    """Named views into one flat array of a backend: buffer["qkvw"], or buffer.layer(3)["qkvw"] for those of one layer.
+    """Named views into one flat array of a backend: buffer["qkvw"], or for one layer buffer.layer(3)["qkvw"].
 
-    table: tensors (anything with a name, a shape and `stacked`) in the order of memory · exact: the dtype of those that
-    say `exact`; where it is not `dtype`, they have a flat array of their own · aligned: whether all tensors begin at
-    multiples of WORD, so that the size of one does not decide how another is read. Nothing is allocated before
-    `allocate` or the first use. A flat array is replaced only when a table needs more than there is, so a smaller batch
-    reuses it.
+    table: tensors (anything with a name, a shape and `stacked`) in memory order · exact: the dtype of tensors marked
+    `exact`; if it differs from `dtype`, they get their own flat array · aligned: whether all tensors begin at multiples
+    of WORD, so that the size of one does not affect how another is read. Nothing is allocated before `allocate` or the
+    first use. A flat array is replaced only when a table needs more memory, so a smaller batch reuses it.
     """
 
     def __init__(self, backend, dtype, table=(), exact=None, aligned=False):
@@ -45,7 +45,7 @@ class FlatBuffer(Mapping):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes its table takes, whether allocated or not."""
+        """How many bytes its table takes up, whether allocated or not."""
         return sum(dtype.itemsize * size for dtype, size in self._places(self.table)[1].items())
 
     def _places(self, table):
@@ -60,9 +60,9 @@ class FlatBuffer(Mapping):
         return places, ends
 
     def allocate(self, table=None, inside=None):
-        """Use this table from now on (None: the present one), and allocate if it needs more memory. Returns self.
+        """Use this table from now on (None: the current one), and allocate if it needs more memory. Returns self.
 
-        inside: an array, large enough, whose memory the tensors share; then nothing is allocated.
+        inside: a large enough array whose memory the tensors then share, so that nothing is allocated.
         """
         table = self.table if table is None else table
         if self._views and table == self.table and inside is self._inside:
@@ -82,12 +82,12 @@ class FlatBuffer(Mapping):
 
     @property
     def flat(self):
-        """(capacity,) the array behind all views, but for exact ones of another dtype."""
+        """(capacity,) the array behind all views, except exact ones of another dtype."""
         return self.allocate()._flats[self.dtype]
 
     @property
     def flats(self) -> list:
-        """All arrays behind the views: one, or two where exact tensors have a dtype of their own."""
+        """All arrays behind the views: one, or two if exact tensors have their own dtype."""
         return list(self.allocate()._flats.values())
 
     def __getitem__(self, name):
@@ -100,29 +100,29 @@ class FlatBuffer(Mapping):
         return len(self.table)
 
     def layer(self, l) -> dict:
-        """What layer l works with: its own part of each stacked tensor, and the others as they are."""
+        """What layer l works with: its own part of each stacked tensor, and all other tensors unchanged."""
         if l not in self._layers:
             self._layers[l] = {t.name: self[t.name][l] if t.stacked else self[t.name] for t in self.table}
         return self._layers[l]
 
     def zero(self):
-        """Set every element to zero. Before the first use there is nothing to do: new memory is zero."""
+        """Set every element to zero. Before the first use this does nothing, since new memory is zero."""
         for flat in self._flats.values():
             self.backend.zero(flat)
 
 
 class Scratch:
-    """Temporary memory of functions, kept from one call to the next, so that a training step allocates nothing.
+    """Temporary memory for functions, kept from one call to the next, so that a training step allocates nothing.
 
-    allocate: a function (n, dtype) -> flat array, with anything in it · moves: how often an array has had to grow, and
-    so lies elsewhere than before.
+    allocate: a function (n, dtype) -> flat array with arbitrary contents · moves: how often an array has had to grow,
+    and so has moved in memory.
     """
 
     def __init__(self, allocate):
         self._allocate, self._kept, self.moves = allocate, {}, 0
 
     def __call__(self, name, shape, dtype):
-        """An array with anything in it: the same memory for every call with this name and dtype; it grows if needed."""
+        """An array with arbitrary contents: calls with the same name and dtype share memory, which grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)
         if flat is None or flat.size < size:
             self.moves += flat is not None
@@ -131,9 +131,10 @@ class Scratch:
 
 
 def plan_table(buffers) -> str:
-    """Text of {title: FlatBuffer}: type, shape and MiB of every tensor, subtotals, the total. Nothing is allocated.
+    """Describe {title: FlatBuffer} as text: type, shape and MiB of every tensor, subtotals and total. Allocates
+    nothing.
 
-    A buffer whose tensors are those of an earlier one (gradients, moments) is a single line.
+    A buffer with the same tensors as an earlier one (gradients, moments) gets a single line.
     """
     lines, seen = [], []
     for title, buffer in buffers.items():

@@ -1,8 +1,9 @@
-"""GPT-2's initial weights: the very numbers that PyTorch draws after `torch.manual_seed(seed)`.
+"""GPT-2's initial weights: exactly the numbers that PyTorch draws after `torch.manual_seed(seed)`.
 
-Follows llm.c's gpt_build_from_descriptor (train_gpt2.cu): weights N(0, 0.02), projections back into the residual
-stream smaller by 1/√(2L) (GPT-2 paper), biases zero, layernorm weights one. PyTorch's CPU generator is mt19937 and its
-`normal_` a Box-Muller transform on groups of 16. Both are rebuilt here and agree to about the last bit of a float32.
+Follows llm.c's gpt_build_from_descriptor (train_gpt2.cu): weights N(0, 0.02), projections back into the residual stream
+smaller by 1/√(2L) (GPT-2 paper), biases zero, layernorm weights one. PyTorch's CPU generator is mt19937, and its
+`normal_` is a Box-Muller transform on groups of 16. Both are rebuilt here and agree with PyTorch's to about the last
+bit of a float32.
 """
 
 import numpy as np
@@ -29,10 +30,10 @@ def _box_muller(uniform, std):
 
 
 def normal(generator, n, std):
-    """(n,) float32 as torch.Tensor.normal_(0, std) draws them from the same generator state.
+    """(n,) float32, as torch.Tensor.normal_(0, std) would draw them from the same generator state.
 
-    When n is not a multiple of 16, the last 16 are drawn a second time, as PyTorch does. For n < 16 PyTorch uses
-    another formula; no GPT-2 tensor is that small, so one group is simply cut short here.
+    If n is not a multiple of 16, the last 16 are drawn a second time, as in PyTorch. For n < 16 PyTorch uses another
+    formula; no GPT-2 tensor is that small, so here one group is simply cut short.
     """
     whole = np.empty(n, np.float32)
     for start in range(0, n, CHUNK):
@@ -56,7 +57,7 @@ def check_seed(seed: int):
 def initial_weights(config, seed: int = 42):
     """Yield (name, float32 values in the tensor's shape) for all sixteen tensors of config.parameter_table().
 
-    Order of the draws: wte (its V rows; padding rows stay zero) and wpe, then the matrices layer by layer. Raises
+    The draws go in order: wte (its V rows; padding rows stay zero), wpe, then the matrices layer by layer. Raises
     UserError for a seed that the generator does not accept.
     """
     check_seed(seed)

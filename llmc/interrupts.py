@@ -1,7 +1,7 @@
-"""Ctrl-C while Python still imports: one sentence, and the end.
+"""Ctrl-C while Python is still importing: print one sentence and exit.
 
-A library that is interrupted half-way through its import may say so in its own way, or not at all. So until a command
-begins, Ctrl-C ends the process itself: nothing has been done yet that could be lost.
+A library that is interrupted halfway through its import may report that in its own way, or not at all. So until a
+command begins, Ctrl-C simply ends the process: no work can be lost yet.
 """
 
 import os
@@ -12,13 +12,13 @@ STATUS = 130  # of a process that Ctrl-C has ended, as shells count
 
 
 def leave_at_once():
-    """From here on, Ctrl-C ends the process, unless it is ignored, as in a job in the background."""
+    """From here on, Ctrl-C ends the process, unless it is ignored, as in a background job."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
 
 
 def raise_again():
-    """From here on, Ctrl-C is a KeyboardInterrupt again."""
+    """From here on, Ctrl-C raises KeyboardInterrupt again."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -31,7 +31,7 @@ def _leave(number, frame):
 
 
 def interrupt_when_stdin_closes():
-    """From here on, as if Ctrl-C were pressed when standard input closes, as it does when the parent ends."""
+    """From here on, treat the end of standard input, which closes when the parent process ends, like Ctrl-C."""
     import _thread
     from threading import Thread
 

@@ -1,8 +1,8 @@
 """GPT-2: parameters, gradients, AdamW's moments and activations in flat buffers; forward, backward, update.
 
-Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. What happens between
-tokens and logits is in `blocks.py`, between there and the loss in `head.py`, AdamW's way through the tensors in
-`optimizer_step.py`. Follows the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c for names and memory.
+Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The way from tokens
+to the last layernorm is in `blocks.py`, from there to the loss in `head.py`, and AdamW's loop over the tensors in
+`optimizer_step.py`. Names and memory layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from llmc.precision import find_precision
 
 
 def activation_table(config, backend, B, T, recompute=0, all_logits=False) -> list[Tensor]:
-    """What `forward` writes, and keeps for `backward`; all_logits: as without targets, when none may be missing."""
+    """What `forward` writes and keeps for `backward`; all_logits: keep the logits of all tokens, as without targets."""
     stats = backend.attention_stats_shape(B, T, config.NH)
     n = B if all_logits else head.sequences_at_once(config, backend, B, T)
     last = [Tensor("logits", (n, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
@@ -28,9 +28,9 @@ def activation_table(config, backend, B, T, recompute=0, all_logits=False) -> li
 
 
 def training_buffers(config, backend, B, T, precision="fp32", master_weights=True, recompute=None, parts=1) -> dict:
-    """{title: FlatBuffer, not allocated} of all that training at (B, T) keeps in memory; arguments as for GPT2.
+    """{title: FlatBuffer, not allocated} for everything that training at (B, T) keeps in memory; arguments as for GPT2.
 
-    parts: into how many the optimizer's work is cut, of which this process has one (`keep_part`).
+    parts: the number of parts into which the optimizer's work is split; this process has one of them (`keep_part`).
     """
     p = find_precision(precision)
     be, weights = get_backend(backend, p), config.parameter_table()
@@ -51,7 +51,8 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
 
 
 def find_recompute(backend, recompute=None) -> int:
-    """One of blocks.RECOMPUTE, by default what this backend prefers. Raises UserError for anything else."""
+    """The recompute level, one of blocks.RECOMPUTE; by default, the backend's choice. Raises UserError for other
+    values."""
     recompute = backend.RECOMPUTE if recompute is None else recompute
     if recompute not in blocks.RECOMPUTE:
         raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
@@ -59,17 +60,17 @@ def find_recompute(backend, recompute=None) -> int:
 
 
 class GPT2:
-    """A GPT-2 that can be trained. Parameters start at zero: call `init_weights`, or read them with `llmc.checkpoints`.
+    """A GPT-2 that can be trained. Its parameters start at zero: call `init_weights`, or load them with
+    `llmc.checkpoints`.
 
-    config: GPT2Config · backend: a name ("numpy") or an object that keeps the contract · precision: a name of
-    llmc/precision.py · master_weights: whether a precision of 16 bits also keeps the weights in float32 · recompute:
-    which activations `backward` computes again instead of having them kept (see llmc/blocks.py); results are the same,
-    but where cuBLAS computes GELU.
+    config: GPT2Config · backend: a name ("numpy") or an object that follows the contract · precision: a name from
+    llmc/precision.py · master_weights: whether to keep the weights in float32 too if precision has 16 bits · recompute:
+    which activations `backward` computes again instead of keeping them (see llmc/blocks.py); the results are the same,
+    except where cuBLAS computes GELU.
     params, grads, m, v: FlatBuffers of the sixteen tensors of `table`, by name: weights, gradients (which accumulate
-    until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None.
-    loss_scale: gradients are so many times as large as they should be, so that float16 can hold the small ones.
-    part: (which, of how many equal parts of every tensor) `update` takes care of, see `keep_part` · own_grads: the
-    gradients of that part.
+    until `zero_grad`) and AdamW's first and second moments; master: the weights before rounding, or None. loss_scale:
+    the factor by which gradients are enlarged so that float16 can hold the small ones. part: (index, number of parts)
+    of what `update` updates of every tensor, see `keep_part` · own_grads: the gradients of that part.
     """
 
     def __init__(self, config: GPT2Config, backend="numpy", precision="fp32", master_weights=True, recompute=None):
@@ -114,12 +115,11 @@ class GPT2:
                 buffer.allocate()
 
     def keep_part(self, which, parts):
-        """From now on, `update` takes care of one of so many equal parts of every tensor, of each layer of stacked
-        ones.
+        """From now on, `update` only updates part `which` of every tensor (of each layer, if it is stacked).
 
-        m, v and master have that part only, and begin at zero again; `update` and `global_norm` take the gradients from
-        `own_grads`, which the caller fills, and the caller brings the other parts of the weights up to date. Raises
-        UserError when tensors cannot be cut so.
+        m, v and master hold only that part, and start from zero again; `update` and `global_norm` take the gradients
+        from `own_grads`, which the caller fills. The caller also updates the other parts of the weights. Raises
+        UserError if the tensors cannot be split that way.
         """
         check_parts(self.config, parts)
         p, table = self.precision, cut_table(self.table, parts)
@@ -138,7 +138,7 @@ class GPT2:
         self._head_due = None  # (targets, dloss) between them, where logits come in parts: the head is backward's work
 
     def memory_plan(self, B=None, T=None) -> str:
-        """Table of what training at (B, T) keeps in memory, in MiB; without B and T, of the buffers as they are."""
+        """A table of what training at (B, T) keeps in memory, in MiB; without B and T, of the current buffers."""
         if B is None or T is None:
             B, T = self._acts["losses"].shape if self._acts else (1, self.config.maxT)
         self.config.check_sequence_length(T)
@@ -154,13 +154,14 @@ class GPT2:
         self.zero_optimizer()
 
     def zero_optimizer(self):
-        """Forget AdamW's moments and step count, and the master weights: they begin with the weights again."""
+        """Forget AdamW's moments and step count, and the master weights, which start from the weights again."""
         self.t, self.has_master = 0, False
         for buffer in (self.m, self.v):
             buffer.zero()
 
     def start_master(self):
-        """Copy the weights to the master weights, unless these are there: from then on, they are what is trained."""
+        """Copy the weights to the master weights, unless these exist already. From then on, training updates the
+        latter."""
         if self.master is not None and not self.has_master:
             weights = own_pieces(self.params, self.table, *self.part)
             for exact, rounded in zip(pieces(self.master, self.table, self.part[1]), weights):
@@ -174,7 +175,7 @@ class GPT2:
     # ------------------------------------------------------------------------------------------ forward
 
     def _check(self, name, tokens, shape=None):
-        """tokens as a C-contiguous int32 array (B, T) of our own, every value in [0, V)."""
+        """The tokens as our own C-contiguous int32 array (B, T), with every value in [0, V)."""
         tokens = np.asarray(tokens)
         if tokens.ndim != 2 or tokens.size == 0 or tokens.dtype.kind not in "iu":
             raise UserError(f"{name} must be whole numbers (B, T), not {tokens.dtype} of shape {tokens.shape}.")
@@ -183,17 +184,17 @@ class GPT2:
         self.config.check_sequence_length(tokens.shape[1])
         if tokens.min() < 0 or tokens.max() >= self.config.V:
             wrong = int(tokens.max() if tokens.max() >= self.config.V else tokens.min())
-            raise UserError(f"{name} hold {wrong}, but this model knows token ids 0 to {self.config.V - 1} only.")
+            raise UserError(f"{name} hold {wrong}, but this model knows only token ids 0 to {self.config.V - 1}.")
         return np.array(tokens, dtype=np.int32, order="C")  # a copy: the caller may reuse theirs before `backward`
 
     def forward(self, tokens, targets=None, dloss=None, wait=True):
         """Run the model on tokens (B, T), T ≤ maxT.
 
-        Without targets: returns the logits, a view (B, T, Vp) in which [..., :V] has meaning and which the next call
-        overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
-        With dloss also (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept.
-        wait=False: returns None instead of the loss, and nothing waits for a GPU; ask `loss_later` for the loss, best
-        after `backward`, which computes it where logits come in parts (see head.py).
+        Without targets: returns the logits, a view (B, T, Vp) of which only [..., :V] is meaningful, and which the next
+        call overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
+        With dloss as well (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept.
+        wait=False: returns None instead of the loss, and does not wait for a GPU; get the loss from `loss_later`,
+        ideally after `backward`, which computes it if logits come in parts (see head.py).
         Raises UserError for token ids outside [0, V) and T > maxT.
         """
         self._batch = None
@@ -224,7 +225,7 @@ class GPT2:
             head.forward(be, self.config, self.params, acts, targets, dloss)
 
     def _place(self, name, tokens):
-        """tokens (B, T) where the backend computes, in the same array as last time if its shape is the same."""
+        """Copy tokens (B, T) to the backend's memory, into the same array as last time if the shape is the same."""
         there = self.backend.from_numpy(tokens)
         kept = self.places.get(name)
         if kept is None or kept.shape != tokens.shape:
@@ -234,7 +235,7 @@ class GPT2:
         return kept
 
     def repeat(self, key, arrays, work):
-        """work(); a backend that can record it repeats it from its recording. See `repeat` in the contract."""
+        """Call work(); a backend that can record it replays the recording. See `repeat` in the contract."""
         self.backend.repeat((self.config, self.recompute, *key), arrays, work)
 
     def _attend(self, l, a):
@@ -245,20 +246,21 @@ class GPT2:
         return float(self.backend.to_numpy(self.losses).mean(dtype=np.float64))
 
     def loss_later(self):
-        """A function that returns what `mean_loss` would return now, also after the next `forward`."""
+        """A function that returns what `mean_loss` would return now, even after the next `forward`."""
         losses = self.backend.later(self.losses)
         return lambda: float(losses().mean(dtype=np.float64))
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether the backend computes while the host goes on, so that waiting for a number costs time."""
+        """Whether the backend computes while the host carries on, so that waiting for a number costs time."""
         return self.backend.RUNS_AHEAD
 
     @property
     def losses(self):
         """(B, T) cross-entropy of every token (nats) in the last `forward` with targets; the next one overwrites it.
 
-        Where `forward` has left them to `backward`, asking before costs the logits twice; the bits are the same.
+        If `forward` has left them to `backward`, asking earlier means computing the logits twice; the bits are the
+        same.
         """
         if self._head_due:
             (targets, dloss), acts = self._head_due, self._acts
@@ -268,11 +270,12 @@ class GPT2:
         return self._acts["losses"]
 
     def forward_cached(self, tokens, cache):
-        """Run the model on tokens (B, n) that follow those in the cache, a KeyValueCache of this model; they join it.
+        """Run the model on tokens (B, n) that follow those in the cache, a KeyValueCache of this model, and add them to
+        it.
 
-        Returns the logits after the last of them, a view (B, 1, Vp) in which [..., :V] has meaning and which the next
-        call overwrites; they equal those of `forward` up to rounding. Raises UserError for token ids outside [0, V),
-        and for more tokens than the cache has room for.
+        Returns the logits after the last of them, a view (B, 1, Vp) of which only [..., :V] is meaningful, and which
+        the next call overwrites; they equal those of `forward` up to rounding. Raises UserError for token ids outside
+        [0, V), and for more tokens than the cache can hold.
         """
         return cache.extend(self._check("tokens", tokens))
 
@@ -281,13 +284,13 @@ class GPT2:
     def backward(self, accumulate=True, final=None):
         """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`.
 
-        accumulate=False: replace what is there by it, as if after `zero_grad`, which then is not needed · final(l):
-        called when the gradients of layer l are final, and with None when those of all others are as well; it may be
-        recorded.
+        accumulate=False: overwrite `grads` instead, so that `zero_grad` is not needed · final(l): called when the
+        gradients of layer l are final, and with None when all others are final too; the calls may be recorded.
         """
         if self._batch is None:
             raise UserError(
-                "backward needs forward(tokens, targets, dloss=1.0) right before it, once for each backward."
+                "backward needs forward(tokens, targets, dloss=1.0) right before it; call forward again for each"
+                " backward."
             )
         tokens, (B, T) = self._batch
         self._batch = None  # logits hold a gradient that is used up
@@ -301,7 +304,7 @@ class GPT2:
         self._head_due = None
 
     def _backward(self, dacts, tokens, due, accumulate, final=None):
-        """What `backward` computes. due: (targets, dloss), if `forward` has left the head to it."""
+        """What `backward` computes. due: (targets, dloss) if `forward` has left the head to `backward`."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
         for name in grads if not accumulate else ():
             if name not in blocks.WRITTEN:
@@ -312,13 +315,13 @@ class GPT2:
     # ------------------------------------------------------------------------------------------- update
 
     def global_norm(self) -> float:
-        """Euclidean norm of all gradients, or of those of our part, without the loss scale."""
+        """Euclidean norm of all gradients, or of our part's, without the loss scale."""
         return self.backend.global_norm(self.own_grads.flat) / self.loss_scale
 
     def clip_gradients(self, max_norm: float, norm: float | None = None) -> float:
-        """Scale the gradients down to max_norm if their global norm is above it; returns the norm before.
+        """Scale the gradients down to max_norm if their global norm is above it; returns their norm before scaling.
 
-        norm: their global norm, if it is known.
+        norm: their global norm, if it is already known.
         """
         norm = self.global_norm() if norm is None else norm
         if norm > max_norm:
@@ -337,11 +340,12 @@ class GPT2:
         max_norm=None,
         norm=None,
     ):
-        """One AdamW step. decay: "matrices" (2-D weights and embeddings only, as llm.c's mainline) or "all" tensors.
+        """One AdamW step. decay: "matrices" (only 2-D weights and embeddings, as in llm.c's mainline) or "all" tensors.
 
-        zero_grad: set the gradients to zero on the way, which saves a pass over them · max_norm: clip them first, as
-        clip_gradients does; then a function is returned that gives their norm before that · norm: as there, and needed
-        where `update` takes care of a part only; if `runs_ahead`, also an array (1,) of float64 where the backend is.
+        zero_grad: also set the gradients to zero, which saves another pass over them · max_norm: clip them first, as
+        clip_gradients does; then returns a function that gives their norm before clipping · norm: as for
+        clip_gradients, required if `update` only updates a part; if `runs_ahead`, may also be an array (1,) of float64
+        in the backend's memory.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')

@@ -1,8 +1,8 @@
-"""How much of its device a model uses: MFU, the model's FLOPs over those that the device could do in the same time.
+"""How much of its device a model uses: MFU, the model's FLOPs over what the device could do in the same time.
 
-A token's FLOPs are llm.c's, `GPT2Config.flops_per_token`: 6N for the weights and 6·L·C·T for attention, whatever is
-computed again (Chowdhery et al. 2022, appendix B). A device's are NVIDIA's word for a GPU in the table below, and for
-anything else those of a large matmul, measured once in each process. The emulator has none.
+A token's FLOPs are counted as in llm.c (`GPT2Config.flops_per_token`): 6N for the weights and 6·L·C·T for attention, no
+matter what is recomputed (Chowdhery et al. 2022, appendix B). A device's FLOP/s are NVIDIA's figure for a GPU in the
+table below, and for anything else those of a large matmul, measured once per process. The emulator has none.
 """
 
 from dataclasses import dataclass
@@ -67,19 +67,19 @@ FIRST, LARGEST, LARGEST_ON_GPU = 256, 2048, 4096  # rows and columns of the matr
 
 @dataclass(frozen=True)
 class Peak:
-    """FLOP/s of a device in a precision, and whose word that is: "NVIDIA H200", or "a matmul measured here"."""
+    """FLOP/s of a device in a precision, and the source of that figure: "NVIDIA H200", or "a matmul measured here"."""
 
     flops: float
     source: str
 
     def utilisation(self, config, T, tokens_per_second) -> float:
-        """MFU, a share, of training a model of this config at sequence length T."""
+        """The MFU (a share of 1) when training a model of this config at sequence length T."""
         return config.flops_per_token(T) * tokens_per_second / self.flops
 
 
 @lru_cache
 def find_peak(backend: str, precision: str) -> Peak | None:
-    """What this backend's device can do in this precision, measured if NVIDIA does not say; None on the emulator."""
+    """What this backend's device can do in this precision, measured if NVIDIA gives no figure; None on the emulator."""
     if backend == "cuda":
         if cuda.device() == "emulator":
             return None
@@ -92,7 +92,7 @@ def find_peak(backend: str, precision: str) -> Peak | None:
 
 
 def measured(backend, precision: str, largest) -> float:
-    """FLOP/s of the fastest product of two square matrices in this precision, larger ones as long as there is time."""
+    """FLOP/s of the fastest product of two square matrices in this precision; tries larger ones while there is time."""
     dtype, best, n = find_precision(precision).activations, 0.0, FIRST
     _seconds(backend, dtype, n)  # loads libraries and compiles, which is not counted
     end = perf_counter() + SECONDS
@@ -106,7 +106,7 @@ def measured(backend, precision: str, largest) -> float:
 
 
 def _seconds(backend, dtype, n) -> float:
-    """The better of two products of (n, n) matrices, after one that only warms up."""
+    """Seconds for the faster of two products of (n, n) matrices, after a warm-up."""
     few = np.random.RandomState(0).standard_normal(1 << 12).astype(dtype)  # zeros would be multiplied faster
     x, out = (backend.from_numpy(np.resize(few, (1, n, n))) for _ in range(2))  # (1, n, n) both
     wait = getattr(backend, "synchronize", lambda: None)

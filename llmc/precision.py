@@ -1,11 +1,11 @@
-"""What a precision is: the data types of a model's buffers, declared here and nowhere else.
+"""Precisions: the data types of a model's buffers, declared here and nowhere else.
 
-"fp32" computes and keeps everything in float32, "fp64" in float64, for gradient checks. "tf32" keeps everything in
-float32, too, but matmuls and attention round the factors of their products to 10 bits of mantissa, as tensor cores do.
-In "bf16" and "fp16" weights, activations and gradients take 16 bits; what a sum or a small difference decides stays
-exact, in float32: the residual stream and its gradient, to which every layer adds a little, statistics of layernorm and
-attention, losses, AdamW's moments, and master weights. These are the rules of llm.c's train_gpt2.cu, whose residual
-stream has 16 bits, however, and of PyTorch's autocast.
+"fp32" computes and keeps everything in float32; "fp64" does so in float64, for gradient checks. "tf32" also keeps
+everything in float32, but matmuls and attention round their inputs to 10 bits of mantissa, as tensor cores do. In
+"bf16" and "fp16", weights, activations and gradients take 16 bits. Whatever depends on sums or small differences stays
+in float32: the residual stream and its gradient, to which every layer adds a little, the statistics of layernorm and
+attention, losses, AdamW's moments, and master weights. PyTorch's autocast follows the same rules, and so does llm.c's
+train_gpt2.cu, except that its residual stream has 16 bits.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ NAMES = (*TRAINED, "fp64")
 
 @dataclass(frozen=True)
 class Precision:
-    """The data types of one model. `exact` is that of the residual stream, statistics, moments and master weights."""
+    """The data types of one model. `exact` is for the residual stream, statistics, moments and master weights."""
 
     name: str
     weights: np.dtype
@@ -31,22 +31,22 @@ class Precision:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether weights are rounded more than the numbers of their updates."""
+        """Whether the weights are rounded more coarsely than their updates."""
         return self.weights != self.exact
 
     @property
     def rounds_factors(self) -> bool:
-        """Whether products round their factors, which have more digits in memory."""
+        """Whether products round their inputs, which have more digits in memory."""
         return self.name == "tf32"
 
     @property
     def overflows(self) -> bool:
-        """Whether gradients need a loss scale: float16 ends at 65,504, and below 6e-8 it holds nothing."""
+        """Whether gradients need a loss scale, because float16 ends at 65,504 and cannot hold anything below 6e-8."""
         return self.gradients == np.float16
 
 
 def find_precision(name) -> Precision:
-    """The precision of that name. Raises UserError if it is unknown, or if its data type is not installed."""
+    """The precision with this name. Raises UserError if it is unknown, or if its data type is not installed."""
     if isinstance(name, Precision):
         return name
     if name not in NAMES:
@@ -59,7 +59,7 @@ def find_precision(name) -> Precision:
 
 
 def bfloat16() -> np.dtype:
-    """NumPy's data type bfloat16, which ml_dtypes provides. Raises UserError where that is not installed."""
+    """The data type bfloat16 for NumPy, which ml_dtypes provides. Raises UserError if ml_dtypes is not installed."""
     try:
         import ml_dtypes
     except ImportError:

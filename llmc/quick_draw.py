@@ -1,8 +1,9 @@
-"""The token that `sampling.choose` draws, sooner: in most cases without float64, sums of all, or sorting all.
+"""Draws the same token as `sampling.choose`, but faster: usually without float64, summing everything or sorting
+everything.
 
-The definition walks along the cumulative probabilities until they pass the coin. Where the coin is not within the
-rounding errors of the quick numbers of a boundary between two tokens, those give the same token; where it is, nobody
-here decides. The errors are bounded, not guessed, so a draw is never another one.
+By definition, the draw walks along the cumulative probabilities until they pass the coin. The quick numbers give the
+same token unless the coin is so close to the boundary between two tokens that rounding errors matter; in that case,
+this module does not decide. The errors are bounded, not guessed, so a draw never differs.
 """
 
 import numpy as np
@@ -13,9 +14,9 @@ EXACT = 1e-10  # a share of the sum: more than float64 loses in 50,000 additions
 
 
 def draw(z, temperature, top_k, top_p, coin) -> int | None:
-    """The token that a coin, a number in [0, 1), chooses by logits z (V,), float32 or float64, all finite.
+    """The token that a coin, a number in [0, 1), chooses according to logits z (V,), float32 or float64, all finite.
 
-    None where only the definition can say. The options are those of `sampling.probabilities`.
+    None if only the definition can decide. The options are those of `sampling.probabilities`.
     """
     if temperature < 1e-30:
         return None

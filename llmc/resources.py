@@ -1,4 +1,4 @@
-"""What a process may use, settled before NumPy is imported: addresses, and the cores that ranks share."""
+"""What a process may use, settled before NumPy is imported: address space, and the cores that ranks share."""
 
 import os
 from contextlib import suppress
@@ -11,9 +11,9 @@ ADDRESSES = 500 << 20, 100 << 20  # bytes for libraries, and for each thread of 
 
 
 def settle():
-    """Let ranks that mpirun has started share the cores as those of `--ranks` do, so that sums have the same parts.
+    """Let ranks started by mpirun share the cores as with `--ranks`, so that sums are split in the same way.
 
-    Raises UserError where `ulimit -v` leaves so little that OpenBLAS, when it is imported, asks for ever.
+    Raises UserError if `ulimit -v` leaves so little memory that importing OpenBLAS would hang.
     """
     with suppress(ImportError):  # Windows has no such limit
         import resource
@@ -23,8 +23,8 @@ def settle():
         limit, needed = resource.getrlimit(resource.RLIMIT_AS)[0], ADDRESSES[0] + ADDRESSES[1] * threads
         if limit != resource.RLIM_INFINITY and limit < needed:
             raise UserError(
-                f"this shell allows a process {limit >> 10:,} KiB of addresses, too few for NumPy's and SciPy's"
-                f" libraries: `ulimit -v` must be at least {needed >> 10} for {threads} threads (OPENBLAS_NUM_THREADS)."
+                f"`ulimit -v` allows only {limit >> 10:,} KiB of address space, too little for NumPy's and SciPy's"
+                f" libraries; set it to at least {needed >> 10} for {threads} threads (OPENBLAS_NUM_THREADS)."
             )
     for name in ON_THIS_MACHINE:
         if os.environ.get(name, "").isdecimal():
@@ -32,5 +32,5 @@ def settle():
 
 
 def share_of_cores(ranks) -> dict:
-    """The variables that tell Numba and BLAS how many threads are one rank's."""
+    """The environment variables that tell Numba and BLAS how many threads each rank has."""
     return dict.fromkeys(THREADS, str(max(1, (os.cpu_count() or 1) // max(1, ranks))))

@@ -1,7 +1,7 @@
 """From a model to text: one token at a time, each drawn from the distribution that the model predicts.
 
-Randomness is llm.c's: xorshift64* and a walk along the cumulative probabilities, so equal logits and an equal seed give
-equal text. The choice is narrowed in this order: temperature, top-k, top-p (Holtzman et al. 2020).
+Random numbers come from llm.c's xorshift64* and a walk along the cumulative probabilities, so the same logits and seed
+give the same text. Temperature, top-k and top-p (Holtzman et al. 2020) narrow the choice in this order.
 """
 
 from codecs import getincrementaldecoder
@@ -39,11 +39,12 @@ class Random:
 
 
 def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
-    """(V,) float64 probabilities from logits (V,): softmax(logits / temperature), of which only a part is kept.
+    """(V,) float64 probabilities from logits (V,): softmax(logits / temperature), with all but the chosen part set to
+    zero.
 
-    top_k: the k most probable tokens · top_p: of those, the smallest number of the most probable ones whose share is at
-    least top_p. Whatever is kept is scaled to sum to 1. Equally probable tokens are ordered by their ids. temperature
-    must be above 0.
+    top_k: keep the k most probable tokens · top_p: of those, keep as few of the most probable as make up a share of at
+    least top_p. The probabilities that are kept are scaled to sum to 1. Equally probable tokens are ordered by id.
+    temperature must be above 0.
     """
     z = np.asarray(logits, dtype=np.float64)  # (V,)
     with np.errstate(over="ignore"):  # at a temperature near 0 all but the largest become -inf
@@ -59,15 +60,15 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 def choose(logits, temperature, top_k, random, top_p=None) -> int:
-    """One token id from logits (V,); temperature 0 takes the most probable one and draws nothing.
+    """Choose a token id from logits (V,); temperature 0 takes the most probable one without drawing a random number.
 
-    Raises UserError when a logit is not a finite number: the training of such a model has diverged.
+    Raises UserError if a logit is not a finite number, because then the model's training has diverged.
     """
     z = np.asarray(logits)  # (V,)
     z = z if z.dtype in (np.float32, np.float64) else z.astype(np.float64)
     if not (np.isfinite(z.min()) and np.isfinite(z.max())):
         raise UserError(
-            "this model's output is not a number: its training diverged; train it again with a lower learning rate."
+            "this model's output is not a number, so its training diverged; train it again with a lower learning rate."
         )
     if temperature == 0:
         return int(np.argmax(z))
@@ -77,13 +78,13 @@ def choose(logits, temperature, top_k, random, top_p=None) -> int:
 
 
 def drawn(p, coin) -> int:
-    """The token that a coin, a number in [0, 1), chooses by probabilities p (V,)."""
+    """The token that a coin, a number in [0, 1), chooses according to probabilities p (V,)."""
     cumulative = np.cumsum(p)  # (V,)
     return int(np.searchsorted(cumulative, coin * cumulative[-1], side="right"))
 
 
 def check_options(max_tokens, temperature, top_k, top_p=None):
-    """Raise UserError unless the four make sense."""
+    """Raise UserError unless all four options make sense."""
     if max_tokens < 0:
         raise UserError(f"the number of tokens must be zero or more, not {max_tokens}.")
     if not 0 <= temperature < float("inf"):
@@ -99,20 +100,20 @@ def generate(
 ):
     """Yield up to max_tokens ids that continue `tokens` (at least one id). Stops before it would yield the id `stop`.
 
-    temperature: below 1 safer, above 1 wilder, 0 always the most probable · top_k, top_p: see `probabilities`, None
-    for all · the same seed gives the same ids · window: how many tokens the model looks back on, at most and by
-    default maxT. When the window is full, the oldest token leaves for each new one, and positions are counted from
-    the first one that stays.
-    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, up
-    to rounding. It helps until the window is full: once positions shift, every token reads the whole window again.
-    Raises UserError for options out of range, at once.
+    temperature: below 1 is safer, above 1 wilder, 0 always takes the most probable token · top_k, top_p: see
+    `probabilities`; None keeps all · seed: the same seed gives the same ids · window: how many tokens back the model
+    looks, at most maxT, which is the default. When the window is full, each new token pushes out the oldest, and
+    positions are counted from the first token that stays.
+    cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, up to
+    rounding. This helps until the window is full: once positions shift, every token reads the whole window again.
+    Raises UserError at once for options out of range.
     """
     check_options(max_tokens, temperature, top_k, top_p)
     window = model.config.maxT if window is None else window
     model.config.check_sequence_length(window)
     context = [int(t) for t in tokens]
     if not context:
-        raise UserError("generation needs at least one token to continue; begin with the end-of-text token.")
+        raise UserError("generation needs at least one token to continue; start with the end-of-text token.")
     draw = partial(choose, temperature=temperature, top_k=top_k, random=Random(seed), top_p=top_p)
     return _generate(model, context, max_tokens, draw=draw, stop=stop, window=window, cache=cache)
 
@@ -142,7 +143,7 @@ def _next_logits(model, context):
 
 
 def _cached_logits(kept, context, window):
-    """The same, from those of the context's tokens that `kept` does not hold yet: after a shift, all of them."""
+    """The same, but it only reads the context's tokens that `kept` does not hold yet: after a shift, all of them."""
     if len(context) > window:
         context, kept.length = context[-window:], 0
     x = np.array([context[kept.length :]], dtype=np.int32)  # (1, n)
@@ -150,13 +151,13 @@ def _cached_logits(kept, context, window):
 
 
 def _on_host(model, logits):
-    """(V,) float32 or float64 on the host, where draws are made, from logits (Vp,) of the model's backend."""
+    """(V,) float32 or float64 on the host, where tokens are drawn, from logits (Vp,) of the model's backend."""
     found = np.asarray(model.backend.to_numpy(logits[: model.config.V]))  # (V,)
     return found if found.itemsize >= 4 else found.astype(np.float32)
 
 
 def stream_text(ids, encoding):
-    """Yield text for token ids as they come. Bytes of an incomplete character wait for the next token.
+    """Yield text for token ids as they arrive. The bytes of an incomplete character wait for the next token.
 
     Bytes that can never become a character, and those left over at the end, become U+FFFD, the replacement character.
     """
@@ -174,12 +175,13 @@ def sample_text(model, encoding, prompt="", max_tokens=256, temperature=1.0, top
     """Yield pieces of text that continue the prompt, which is not repeated; an empty prompt begins a document.
 
     Ends at the end-of-text token or after max_tokens. options: top_p, window, cache, see `generate`. Raises UserError
-    when model and tokenizer do not belong together.
+    if model and tokenizer do not belong together.
     """
     V = model.config.V
     if encoding.n_vocab != V:
         raise UserError(
-            f"model and tokenizer do not belong together, with {V} and {encoding.n_vocab} tokens; use those of one run."
+            f"model and tokenizer do not belong together: the model has {V} tokens and the tokenizer"
+            f" {encoding.n_vocab}; use those of one run."
         )
     tokens = encode(encoding, prompt) or [encoding.eot_token]
     ids = generate(model, tokens, max_tokens, temperature, top_k, seed=seed, stop=encoding.eot_token, **options)

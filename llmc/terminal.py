@@ -1,4 +1,4 @@
-"""Commands that the reader of a message can paste: how `llmc`, `pip` and paths are spelled in their terminal.
+"""Commands that the reader of a message can paste: how to spell `llmc`, `pip` and paths in their terminal.
 
 What works depends on how llmc was installed and started. In an activated environment, and in the terminals of
 `llmc lab`, `llmc` is enough; after `make train` it is `.venv/bin/llmc`, with uv `uv run llmc`. Every message that
@@ -18,17 +18,17 @@ PLAIN_ON_WINDOWS = re.compile(r"[\w:=,./\\+-]+")  # a word that neither cmd nor 
 
 
 def llmc_command(*words) -> str:
-    """`llmc` with these words, each a str or a Path: llmc_command("sample", Path("runs/tiny"))."""
+    """The command `llmc` with these words, each a str or a Path: llmc_command("sample", Path("runs/tiny"))."""
     return " ".join([_llmc(), *map(_word, words)])
 
 
 def python_command(*words) -> str:
-    """This interpreter with these words."""
+    """The command that runs this interpreter with these words."""
     return " ".join([_python(), *map(_word, words)])
 
 
 def pip(*words) -> str:
-    """`pip` of this environment; the environments that uv makes have none of their own."""
+    """The command that runs this environment's `pip`; environments made by uv have no pip of their own."""
     return python_command("-m", "pip", *words) if find_spec("pip") else " ".join(["uv pip", *map(_word, words)])
 
 
@@ -73,12 +73,13 @@ def _python() -> str:
 
 
 def _by_uv() -> bool:
-    """Did `uv run` start this process? It sees a PATH that the reader's shell lacks; JupyterLab's terminals have it."""
+    """Did `uv run` start this process? Then its PATH is not that of the reader's shell, but JupyterLab's terminals have
+    it."""
     return "UV_RUN_RECURSION_DEPTH" in os.environ and not in_notebook()
 
 
 def _word(word) -> str:
-    """Quoted for the shell where it must be; a path below the home folder begins with ~, which no shell minds."""
+    """Quoted for the shell if necessary; a path below the home folder begins with ~, which works in every shell."""
     text = shown(word) if isinstance(word, Path) else str(word)
     if os.name == "nt":
         return text if PLAIN_ON_WINDOWS.fullmatch(text) else f'"{text}"'

@@ -33,9 +33,9 @@ import numpy as np
 from llmc.errors import UserError
 
 ATTENTION = ("own", "cudnn")  # whose kernels attend
-WHOSE_ATTENTION = "attention kernels, in 16 bits on a GPU: own, or cudnn for NVIDIA's"
+WHOSE_ATTENTION = "whose 16-bit attention kernels to use on a GPU: own (llmc's) or cudnn (NVIDIA's)"
 MATMUL = ("fastest", "cublas", "own")  # whose kernels multiply
-WHOSE_MATMUL = "matmul kernels on a GPU: own, cublas (NVIDIA's) or fastest, the faster of the two"
+WHOSE_MATMUL = "whose matmul kernels to use on a GPU: own (llmc's), cublas (NVIDIA's) or fastest (the faster one)"
 
 
 def _required(function):

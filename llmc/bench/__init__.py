@@ -1,1 +1,1 @@
-"""What a training step and every kernel cost, compared with the best that the machine could do."""
+"""How long a training step and every kernel take, compared with the best that the machine could do."""

@@ -1,10 +1,10 @@
-"""Where a training step spends its time on a GPU: each backend function beside its floor, and the kernels it launches.
+"""Where a training step spends its time on a GPU: each backend function next to its floor, and the kernels it launches.
 
-Times are the GPU's own, between events that are recorded before and after each call; nothing waits in between. Two
-events measure more than the call when the GPU has nothing to do: it comes to the first one at once, and then waits for
-the host to launch the kernels. So each call is launched behind a kernel that does nothing for a while, and all of it is
-in the queue when its turn comes. A floor is the larger of two times: the bytes that a function must move at the rate of
-a large copy, and the operations of its matrix products at the rate of a large product in the same numbers.
+Times are the GPU's own, between events that are recorded before and after each call; nothing waits in between. If the
+GPU is idle, two events measure more than the call: the GPU reaches the first one at once, and then waits for the host
+to launch the kernels. So each call is launched behind a kernel that does nothing for a while, which leaves time to
+queue all of it. A floor is the larger of two times: the bytes that a function must move at the rate of a large copy,
+and the operations of its matrix products at the rate of a large product in the same number format.
 """
 
 from collections import defaultdict
@@ -47,7 +47,7 @@ class EventBackend(Around):
         return timed
 
     def watch(self, name, launch):
-        """launch(), a kernel of that name within the present call."""
+        """Call launch() for a kernel of that name within the current call."""
         return self._span((self._inside, name), None, launch)
 
     def _span(self, what, floor, work):
@@ -60,7 +60,7 @@ class EventBackend(Around):
 
 
 class PatientBackend(EventBackend):
-    """An EventBackend whose calls are all in the queue when the GPU comes to them."""
+    """An EventBackend that queues each call in full before the GPU gets to it."""
 
     def __init__(self, backend, spin):
         super().__init__(backend)
@@ -75,9 +75,9 @@ class PatientBackend(EventBackend):
 def profile(name, precision="fp32", recompute=None, *, B, T, **chosen) -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
-    step_ms: of a whole step as training runs it, which need not be the sum of its functions. A row: function, kernel
-    (None in the function's own row), calls, ms, floor_ms (None where there is none), share of the step. chosen:
-    matmul and attention of `Backend.choose`. Raises UserError without a GPU.
+    step_ms: the time of a whole step as training runs it, which may differ from the sum of its functions. A row:
+    function, kernel (None in the function's own row), calls, ms, floor_ms (None if there is no floor), share of the
+    step. chosen: matmul and attention of `Backend.choose`. Raises UserError without a GPU.
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
@@ -99,7 +99,7 @@ def profile(name, precision="fp32", recompute=None, *, B, T, **chosen) -> dict:
 
 
 def _step(model, x) -> float:
-    """Milliseconds of a step."""
+    """The duration of a step in milliseconds."""
     begin, end = cuda.xp.cuda.Event(), cuda.xp.cuda.Event()
     begin.record()
     model.forward(x, x, dloss=1.0, wait=False)
@@ -111,7 +111,7 @@ def _step(model, x) -> float:
 
 
 def _rates(precision):
-    """Bytes per ms of a copy; operations per ms of a large product in this precision."""
+    """Bytes per ms for a copy, and operations per ms for a large product in this precision."""
     rates = limits(precision.rounds_factors, precision.weights if precision.is_mixed else None)
     return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
 
@@ -142,7 +142,7 @@ def _table(steps) -> dict:
 
 
 def text(result) -> str:
-    """A result of `profile` as a table."""
+    """Format a result of `profile` as a table."""
     lines = [f"{'function, and its kernels':<44} {'calls':>6} {'ms':>8} {'floor':>8} {'share':>7}"]
     for row in result["rows"]:
         name = row["function"] if row["kernel"] is None else f"    {row['kernel']}"

@@ -1,6 +1,6 @@
-"""Where a training step spends its time: every call of a backend function, when it began and how long it took.
+"""Where a training step spends its time: when each call of a backend function began, and how long it took.
 
-`profile` returns the calls of one step in order, for a timeline; `by_function` their sums, for a table.
+`profile` returns the calls of one step in order, for a timeline; `by_function` returns their sums, for a table.
 """
 
 from collections import defaultdict
@@ -21,7 +21,7 @@ class Call:
 
 
 class ProfiledBackend(Around):
-    """A backend that does what another one does, and records each call of one of its functions as a Call.
+    """A backend that does what another backend does, and records each call of one of its functions as a Call.
 
     The clock is read when all that a function has launched is done. clock: a function that returns seconds.
     """
@@ -32,7 +32,7 @@ class ProfiledBackend(Around):
         self.begin()
 
     def begin(self):
-        """Forget the calls so far; their starts count from now."""
+        """Forget the calls so far; starts are counted from now."""
         self.calls, self._zero = [], self._clock()
 
     def _around(self, name, function):
@@ -58,7 +58,7 @@ def profile(model, step, clock=perf_counter) -> list[Call]:
 
 
 def by_function(profiles) -> dict:
-    """{function: seconds a step}, slowest first: the median over several profiles of equal steps."""
+    """{function: seconds per step}, slowest first: the median over several profiles of equal steps."""
     sums = defaultdict(list)
     for calls in profiles:
         total = defaultdict(float)

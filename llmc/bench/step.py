@@ -1,8 +1,8 @@
-"""What a training step costs here, compared with the best that this machine could do.
+"""How long a training step takes here, compared with the best that this machine could do.
 
 A step (forward, backward, AdamW) has a floor: its matmul operations at the rate of one large matmul, plus the bytes
-that AdamW must move at the rate of memory. Both rates are measured in the same run. The steps, the matmuls and, with
-`--vs torch`, PyTorch's steps take turns, so that a busy machine slows all of them down.
+that AdamW must move at memory speed. Both rates are measured in the same run. The steps, the matmuls and, with `--vs
+torch`, PyTorch's steps take turns, so that a busy machine slows down all of them.
 """
 
 from statistics import median
@@ -30,14 +30,14 @@ PEERS = {  # name: arguments of torch_step
 
 
 def seconds(work) -> float:
-    """Wall time of one call."""
+    """The wall time of one call."""
     start = perf_counter()
     work()
     return perf_counter() - start
 
 
 def training_step(model, x, y):
-    """Forward, backward, AdamW on one batch. Returns the loss; only at the very end does it wait for a GPU."""
+    """Forward, backward and AdamW on one batch. Returns the loss; waits for a GPU only at the very end."""
     model.forward(x, y, dloss=1.0, wait=False)
     model.backward(accumulate=False)
     model.update(1e-4)
@@ -45,9 +45,9 @@ def training_step(model, x, y):
 
 
 class Limits:
-    """The two rates that bound a step: one large matmul, by NumPy and by the backend, and a sum of two arrays.
+    """The two rates that bound a step: that of a large matmul, by NumPy or the backend, and that of adding two arrays.
 
-    dtype: that of the matmul; NumPy is asked for float32 only.
+    dtype: the matmul's; NumPy is only timed for float32.
     """
 
     def __init__(self, backend, dtype=np.float32):
@@ -57,7 +57,7 @@ class Limits:
         self.stream = [backend.from_numpy(np.ones(STREAM_SIZE, np.float32)) for _ in range(3)]
 
     def sgemm(self) -> float:
-        """Seconds of one SGEMM_SIZE³ matmul, the best of a few by NumPy or by the backend."""
+        """Seconds for one SGEMM_SIZE³ matmul, the best of a few by NumPy or by the backend."""
         a, out = self.a, self.out
         work = [lambda: self.backend.matmul_forward(out, a, a[0], None)]
         if isinstance(a, np.ndarray) and a.dtype == np.float32:
@@ -78,7 +78,7 @@ class Limits:
 def measure(
     name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None, **chosen
 ):
-    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step: JSON's dict.
+    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step, for JSON.
 
     chosen: matmul and attention of `Backend.choose`.
     """
@@ -118,7 +118,7 @@ def measure(
 
 
 def _mfu(config, T, tokens_per_s, peak) -> dict:
-    """MFU and what it is a share of; None where the device's peak is not known."""
+    """The MFU and the peak it refers to; None if the device's peak is not known."""
     if peak is None:
         return {"mfu": None, "peak_gflops": None, "peak_source": None}
     mfu = peak.utilisation(config, T, tokens_per_s)
@@ -134,7 +134,7 @@ def _peer(model, vs):
 
 
 def _rates(model, B, T, *, step, sgemm, stream) -> dict:
-    """What the medians (seconds) mean: speed, the two limits, a step's floor, and how far above it this step is."""
+    """Interpret the medians (seconds): speed, the two limits, a step's floor, and how far above it this step is."""
     flops = model.config.flops_per_token(T) * B * T
     sgemm_rate, bandwidth = 2 * SGEMM_SIZE**3 / sgemm, 12 * STREAM_SIZE / stream
     adamw_bytes = ADAMW_NUMBERS * 4 * model.config.num_parameters_padded
@@ -152,7 +152,7 @@ def _rates(model, B, T, *, step, sgemm, stream) -> dict:
 
 
 def peak_memory_mb() -> float | None:
-    """The most memory this process has held so far, in MB; None where the system does not say."""
+    """The most memory that this process has held so far, in MB; None if the system does not say."""
     try:
         import resource
         import sys
@@ -163,7 +163,7 @@ def peak_memory_mb() -> float | None:
 
 
 def blas(backend, precision: str = "fp32") -> str:
-    """Name and kernels of the BLAS that the backend calls."""
+    """Name and kernel type of the BLAS that the backend calls."""
     if backend.name == "cuda":
         from llmc.kernels.matmul import description
 

@@ -1,6 +1,7 @@
 """A plain GPT-2 in PyTorch with our weights, for `llmc bench --vs torch` to time beside ours.
 
-It is written as a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd, torch.optim.AdamW.
+It is written the way a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd,
+torch.optim.AdamW.
 """
 
 import numpy as np
@@ -12,13 +13,13 @@ from llmc.terminal import pip
 def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=None):
     """A function (x, y, wait=True, lr=1e-4) -> loss: one training step in PyTorch, starting from `model`'s weights.
 
-    x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: PyTorch's
-    single-kernel AdamW instead of its default · compiled: by torch.compile, in this mode · padded: with the model's
-    padded vocabulary, which suits a GPU better; its loss then counts the padding · betas: AdamW's · autocast: "bf16" or
-    "fp16" for PyTorch's mixed precision, with matmuls in these and weights in float32; in fp16 its GradScaler scales
-    the loss.
-    It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError when
-    PyTorch is not installed, or has no GPU to run on.
+    x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: use
+    PyTorch's single-kernel AdamW instead of its default · compiled: use torch.compile, in this mode · padded: use the
+    model's padded vocabulary, which suits a GPU better; the loss then counts the padding · betas: AdamW's · autocast:
+    "bf16" or "fp16" for PyTorch's mixed precision, with matmuls in that format and weights in float32; in fp16, its
+    GradScaler scales the loss.
+    It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError if PyTorch is
+    not installed, or has no GPU to run on.
     """
     torch = _torch(f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
     device = _device(model)
@@ -44,12 +45,12 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
 
 
 def torch_gradients(model, x, y, autocast=None) -> dict:
-    """{name: array} of every gradient that PyTorch finds for `model`'s weights, float32, in the shapes of ours.
+    """{name: array} for every gradient that PyTorch computes for `model`'s weights, in float32 and in our shapes.
 
-    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss
-    Raises UserError as torch_step does.
+    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss. Raises UserError
+    as torch_step does.
     """
-    torch = _torch(f"this compares with PyTorch; install it with `{pip('install', 'torch')}`.")
+    torch = _torch(f"this comparison needs PyTorch; install it with `{pip('install', 'torch')}`.")
     device = _device(model)
     network = _network(model, model.config.V).to(device)
     x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
@@ -65,7 +66,7 @@ def torch_gradients(model, x, y, autocast=None) -> dict:
 
 
 def _torch(without):
-    """PyTorch; UserError with this sentence where it is not installed."""
+    """Import PyTorch; raises UserError with this sentence if it is not installed."""
     try:
         import torch
     except ImportError:
@@ -79,7 +80,7 @@ def _numbers(torch, autocast):
 
 
 def _device(model) -> str:
-    """Where PyTorch runs, "cpu" or "cuda": where the model does. Sets PyTorch to multiply as the model does."""
+    """Where PyTorch runs: "cpu" or "cuda", as the model does. Also makes PyTorch multiply as the model does."""
     import torch
 
     if isinstance(model.params_flat, np.ndarray):
@@ -136,7 +137,7 @@ def _network(model, V):
 
 
 def _ours(model, path, V):
-    """Our array for PyTorch's parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
+    """Our array for a PyTorch parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
     place, ours = path[:-2], _our_name(path)
     values = model.backend.to_numpy(model.params[ours]).astype(np.float32)  # PyTorch does not know ml_dtypes
     values = values[int(place[1])] if place else values

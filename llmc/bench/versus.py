@@ -1,8 +1,8 @@
 """A training step on a GPU against PyTorch's, compiled in two ways.
 
-All of them train the same GPT-2 in one process: PyTorch with its fused AdamW and the padded vocabulary, and by autocast
-where we compute in 16 bits, on tokens that are on the GPU already. They take turns, so that whatever slows the machine
-down slows all of them down. A turn is a number of steps without a wait between them; its time is the wall clock's until
+All contestants train the same GPT-2 in one process, on tokens that are already on the GPU. PyTorch uses its fused AdamW
+and the padded vocabulary, and autocast if we compute in 16 bits. They take turns, so that whatever slows down the
+machine slows down all of them. A turn is several steps without a wait in between; it lasts, by the wall clock, until
 the GPU is done.
 """
 
@@ -43,10 +43,10 @@ class Ours:
         self.model.update(1e-4)
 
     def begin(self):
-        """Nothing of others is counted."""
+        """Start a turn; nothing of the others is counted."""
 
     def memory(self):
-        """Bytes of the GPU's memory that it holds."""
+        """Bytes of GPU memory that it holds."""
         return cuda.xp.get_default_memory_pool().total_bytes()
 
 
@@ -65,7 +65,7 @@ class Theirs:
         self.held = torch.cuda.memory_allocated() - before
 
     def begin(self):
-        """From now on the peak of its memory is taken, without what others hold."""
+        """Start a turn: from now on, track the peak of its memory, without what the others hold."""
         self.torch.cuda.reset_peak_memory_stats()
         self.others = self.torch.cuda.memory_allocated() - self.held
 
@@ -75,12 +75,12 @@ class Theirs:
         self.take(*self.batches[i % BATCHES], wait=False)
 
     def memory(self):
-        """The most bytes of the GPU's memory that its tensors have taken."""
+        """The peak number of bytes that its tensors have taken in GPU memory."""
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
 def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS, **chosen) -> list[dict]:
-    """Two rows for us and one for each peer: medians of their turns.
+    """Two rows for us and one for each peer, with the medians of their turns.
 
     chosen: matmul and attention of `Backend.choose`. Raises UserError without a GPU.
     """
@@ -110,7 +110,7 @@ def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS, **chose
 
 
 def _tidy():
-    """Give back what earlier comparisons have left, so that it is not counted as this one's memory."""
+    """Free what earlier comparisons have left behind, so that it is not counted as this one's memory."""
     recorder.forget()
     if "torch" in sys.modules:
         sys.modules["torch"]._dynamo.reset()
@@ -139,7 +139,7 @@ def _take_turns(runners) -> list[dict]:
 
 
 def _turn(runner):
-    """(ms a step, ms that the host takes to launch one on an idle GPU)."""
+    """(ms per step, ms that the host takes to launch a step on an idle GPU)."""
     runner.step(0)
     cuda.synchronize()
     start = perf_counter()
@@ -161,7 +161,7 @@ HEAD = (
 
 
 def line(row) -> str:
-    """A row as text; speed is relative to the best peer."""
+    """A row as text; the speed is relative to the best peer's."""
     ratio = "" if row["ratio"] is None else f"{row['ratio']:.2f}x"
     return (
         f"{row['B']:3} {row['T']:5} {row['numbers']:<8} {row['who']:<16} {row['ms']:8.2f} {row['tokens_per_s']:10,.0f}"

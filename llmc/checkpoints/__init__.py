@@ -1,4 +1,4 @@
-"""Models and states on disk, in the formats of llm.c and Hugging Face, so that each reads the other's files."""
+"""Models and training states on disk, in llm.c's and Hugging Face's formats, so that each can read the others'."""
 
 from llmc.checkpoints.debug_state import DebugState, read_debug_state
 from llmc.checkpoints.folder import checkpoints, latest_checkpoint, load_checkpoint, load_model, save_checkpoint

@@ -1,4 +1,4 @@
-"""llm.c's debug state: one batch with the logits, loss and gradients that PyTorch finds for it, to compare ours with.
+"""llm.c's debug state: a batch with the logits, loss and gradients that PyTorch computed for it, to compare with ours.
 
 Written by llm.c's train_gpt2.py, read by its test_gpt2.c.
 """
@@ -28,9 +28,9 @@ class DebugState:
 
 
 def read_debug_state(path, config: GPT2Config) -> DebugState:
-    """The debug state of a model with this config.
+    """Read the debug state of a model with this config.
 
-    Raises UserError when the file is missing, of another kind, or of another size than the config requires.
+    Raises UserError if the file is missing, of another kind, or not of the size that the config requires.
     """
     header = read_header(path, MAGIC, (VERSION,), "an llm.c debug state")
     B, T = int(header[2]), int(header[3])

@@ -1,11 +1,11 @@
-"""Checkpoints of a run, by llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and last DONE_%08d.
+"""Checkpoints of a run, following llm.c's protocol: model_%08d.bin, state_%08d_00000.bin, and finally DONE_%08d.
 
-Ranks that share the optimizer's state (ZeRO-1) write a state each, state_%08d_00001.bin and so on.
+Ranks that share the optimizer's state (ZeRO-1) each write a state file: state_%08d_00001.bin and so on.
 
-A checkpoint counts only with its DONE, which also holds the digests of the other two (saved_files.py). Each file gets
-its name once it is complete and on the disk, and DONE comes after the other two; when a checkpoint is removed, DONE
-goes first. So whenever a process is killed or the disk is full, a checkpoint is whole or does not count, and the
-previous one is still there; and when a file changes later, that is noticed before it is used.
+A checkpoint counts only with its DONE, which also holds the digests of the other two files (saved_files.py). Each file
+gets its name once it is complete and on disk, and DONE comes last; when a checkpoint is removed, DONE goes first. So
+even if a process is killed or the disk is full, a checkpoint is either complete or does not count, and the previous one
+still exists; and if a file changes later, that is noticed before it is used.
 """
 
 import filecmp
@@ -34,10 +34,11 @@ from llmc.files.digest import digest
 
 
 def newest_model(folder) -> Path | None:
-    """The file with the newest weights of a run folder: model.bin or its newest checkpoint's; None without either.
+    """The file with a run folder's newest weights: model.bin or the newest checkpoint's model; None if there is
+    neither.
 
     While a finished run is continued, its model.bin stays until there is a new one, so a checkpoint can be newer: then
-    it knows that model.bin. Only of llm.c's checkpoints, which know nothing, the time of the file tells.
+    its record mentions that model.bin. For llm.c's checkpoints, which have no record, the file's time decides.
     """
     final, step = Path(folder) / FINAL_MODEL, latest_checkpoint(folder)
     newest = None if step is None else model_path(folder, step)
@@ -52,7 +53,7 @@ def newest_model(folder) -> Path | None:
 
 
 def saved_at(path) -> int:
-    """When a file was written, in ns; -1 for one that a run in progress has removed meanwhile."""
+    """When a file was written, in ns; -1 if a run in progress has removed it meanwhile."""
     try:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
@@ -60,37 +61,40 @@ def saved_at(path) -> int:
 
 
 def load_model(path, backend="numpy", precision="fp32", master_weights=True):
-    """The model in an llm.c file. Raises UserError like `read_model`, and when it is not as its run saved it."""
+    """The model in an llm.c file. Raises UserError like `read_model`, and if it has changed since its run saved it."""
     check_file(path)
     return read_model(path, backend, precision, master_weights)
 
 
 def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master_weights=True, part=(0, 1)):
-    """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the state of the run.
+    """(model, TrainState) of a complete checkpoint: weights, AdamW's moments and step, and the run's state.
 
-    part: of the moments, see `GPT2.keep_part`; into how many they were cut when they were saved does not matter.
+    part: which part of the moments to load, see `GPT2.keep_part`; it does not matter how many parts were saved.
 
-    Raises UserError when there is no such checkpoint, and when one of its files is not as it was saved.
+    Raises UserError if there is no such checkpoint, or if one of its files has changed since it was saved.
     """
     if step not in checkpoints(folder):
         there = ", ".join(map(str, checkpoints(folder))) or "none"
-        raise UserError(f"{folder} holds no complete checkpoint of step {step}; its complete steps: {there}.")
+        raise UserError(f"{folder} holds no complete checkpoint of step {step}; complete checkpoints there: {there}.")
     record = check_checkpoint(folder, step)
     model = read_model(model_path(folder, step), backend, precision, master_weights)
     model.keep_part(*part)
     state = read_optimizer_state(state_path(folder, step), model)
     if state.step != step:
-        raise UserError(f"{state_path(folder, step)} is damaged: it claims step {state.step}; use another checkpoint.")
+        raise UserError(
+            f"{state_path(folder, step)} is damaged: it claims to be of step {state.step}; use another checkpoint."
+        )
     return model, replace(state, about=record)
 
 
 def save_checkpoint(folder, model, state: TrainState, keep: int = 0, others=dict) -> int:
-    """Write the checkpoint of state.step, then remove all but the newest `keep` (0 keeps all); returns the step.
+    """Write the checkpoint of state.step, then remove all but the newest `keep` checkpoints (0 keeps all); returns the
+    step.
 
-    Half-written files of killed processes are removed too. An existing checkpoint of this step is left alone when it is
-    identical, and replaced as a whole otherwise. Raises UserError when a file cannot be written; then all the older
-    checkpoints remain, and nothing new.
-    others: a function that lets the other ranks `save_part`, and returns {rank: SHA-256}.
+    Half-written files of killed processes are removed too. An existing checkpoint of this step is left alone if it is
+    identical, and replaced as a whole otherwise. Raises UserError if a file cannot be written; then all older
+    checkpoints remain, and nothing new is left.
+    others: a function that has the other ranks call `save_part`, and returns {rank: SHA-256}.
     """
     folder, step = Path(folder), state.step
     names = [model_path(folder, step), state_path(folder, step)]
@@ -111,18 +115,18 @@ def save_checkpoint(folder, model, state: TrainState, keep: int = 0, others=dict
 
 
 def save_part(folder, model, state: TrainState) -> str:
-    """What a rank other than 0 adds to a checkpoint: its part of the optimizer's state; returns the SHA-256."""
+    """Add the part of the optimizer's state that a rank other than 0 has to a checkpoint; returns the SHA-256."""
     with _reporting_errors(folder):
         return write_optimizer_state(new_name(state_path(folder, state.step, model.part[0])), model, state)
 
 
 def new_name(path):
-    """What a file is called until the whole checkpoint is there."""
+    """A file's name until the whole checkpoint is complete."""
     return path.with_name(path.name + ".new")
 
 
 def _publish(folder, step, names, digests, about):
-    """Give the complete files their names, then add DONE. An existing step with the same bytes stays."""
+    """Give the complete files their final names, then add DONE. An existing checkpoint with the same bytes stays."""
     new = [new_name(path) for path in names]
     if step in checkpoints(folder) and all(map(_same, new, names)):
         return
@@ -141,7 +145,7 @@ def _same(one, other) -> bool:
 
 
 def _remove(folder, step):
-    """Remove a checkpoint, DONE first, so that what is left after an interruption does not count."""
+    """Remove a checkpoint, DONE first, so that whatever is left after an interruption does not count."""
     with suppress(OSError):  # one old checkpoint too many does no harm
         done_path(folder, step).unlink()
         _sync(folder)
@@ -149,7 +153,7 @@ def _remove(folder, step):
 
 
 def _remove_leftovers(folder):
-    """Delete what a killed process left."""
+    """Delete what a killed process left behind."""
     for path in leftovers(folder):
         with suppress(OSError):
             path.unlink()
@@ -164,7 +168,7 @@ def _reporting_errors(folder):
 
 
 def _sync(folder):
-    """Make the names in the folder durable. Windows has no such call."""
+    """Make the names in the folder durable. Windows has no call for this."""
     if os.name != "nt":
         handle = os.open(folder, os.O_RDONLY)
         try:

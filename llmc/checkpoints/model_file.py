@@ -1,4 +1,4 @@
-"""llm.c's model file: header, then the sixteen tensors in the order of `GPT2Config.parameter_table()`.
+"""llm.c's model file: a header, then the sixteen tensors in the order of `GPT2Config.parameter_table()`.
 
 Version 3 holds float32, version 5 bfloat16; both pad the vocabulary. Follows gpt2_build_from_checkpoint in llm.c.
 """
@@ -35,7 +35,7 @@ def _read_header(path):
 
 
 def read_config(path) -> GPT2Config:
-    """The sizes of the model in a file, without reading its weights. Raises UserError like `read_model`."""
+    """The sizes of the model in a file, read without its weights. Raises UserError like `read_model`."""
     return _read_header(path)[0]
 
 
@@ -45,9 +45,9 @@ def read_version(path) -> int:
 
 
 def read_model(path, backend="numpy", precision="fp32", master_weights=True) -> GPT2:
-    """The model in an llm.c file of version 3 (float32) or 5 (bfloat16), in the precision that is asked for.
+    """Read the model in an llm.c file of version 3 (float32) or 5 (bfloat16), in the requested precision.
 
-    Raises UserError when the file is missing, truncated, of another kind, or damaged, and for weights that are NaN.
+    Raises UserError if the file is missing, truncated, of another kind, or damaged, and for weights that are NaN.
     """
     config, version = _read_header(path)
     model = GPT2(config, backend, precision, master_weights)
@@ -65,10 +65,9 @@ def check_precision(precision: str):
 
 
 def write_model(path, model: GPT2, precision: str | None = None) -> str:
-    """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until complete.
+    """Write a model's weights as version 3 ("float32") or 5 ("bfloat16"), under a temporary name until it is complete.
 
-    precision: None takes the version that loses nothing: 5 for weights in bfloat16, else 3. Returns the SHA-256 of the
-    file.
+    precision: None takes the version that loses nothing: 5 for weights in bfloat16, else 3. Returns the file's SHA-256.
     """
     precision = precision or ("bfloat16" if model.precision.name == "bf16" else "float32")
     check_precision(precision)

@@ -1,12 +1,12 @@
-"""llm.c's optimizer state, `state_%08d_%05d.bin`: header, then AdamW's m and v, in float32 and the model's flat order.
+"""llm.c's optimizer state, `state_%08d_%05d.bin`: a header, then AdamW's m and v in float32, in the model's flat order.
 
-Where weights have 16 bits, their master copy in float32 follows v, if there is one. Processes that share the state
-(ZeRO-1) write a file each, with their part of every tensor (llmc/optimizer_parts.py), for any number to read.
+If weights have 16 bits, their float32 master copy, if any, follows v. Processes that share the state (ZeRO-1) each
+write a file with their part of every tensor (llmc/optimizer_parts.py); any number of processes can read these.
 
-The words that llm.c's load_state reads (train_gpt2.cu) are where it expects them, and describe a run in file order, or
-in the order of llm.c's shuffle, of which it finds the permutations after the arrays. Values that only llmc needs are
-where llm.c does not look: after all that, and in the header from word 40 on. In llm.c's own files these words are zero,
-which means the right thing here too.
+The words that llm.c's load_state (train_gpt2.cu) reads are where it expects them, and describe a run in file order or
+in the order of llm.c's shuffle, whose permutations follow the arrays. Values that only llmc needs are where llm.c does
+not look: after everything else, and in the header from word 40 on. In llm.c's own files these words are zero, which is
+the right value here too.
 """
 
 from contextlib import ExitStack, suppress
@@ -41,13 +41,13 @@ HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 
 @dataclass
 class TrainState:
-    """The state of a run: everything, apart from its model, that the next step depends on.
+    """The state of a run: everything that the next step depends on, apart from the model.
 
     step: steps done · shuffle: whether batches come in llmc's shuffled order (True), in llm.c's ("llm.c") or in that of
-    the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; with a
-    shuffle also seed) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, to detect
-    outliers among the next ones · loss_scale: (log2 of it, good steps since it changed), see training/loss_scale.py ·
-    about: what DONE says of the run (saved_files.py), in JSON's types; it is not in the state's own file ·
+    the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; also seed
+    if shuffled) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, for detecting
+    outliers among the next ones · loss_scale: (its log2, good steps since it changed), see training/loss_scale.py ·
+    about: what DONE says about the run (saved_files.py), in JSON's types; it is not in the state file itself ·
     permutation: with llm.c's shuffle, as `PermutedLoader.permutation` gives it.
     """
 
@@ -66,7 +66,7 @@ class TrainState:
 def write_optimizer_state(path, model, state: TrainState) -> str:
     """Write m, v, t and the master weights, and the state, under a temporary name until the file is complete.
 
-    Returns the SHA-256 of the file. Raises UserError for a model in fp64, and when the file cannot be written.
+    Returns the file's SHA-256. Raises UserError for a model in fp64, and if the file cannot be written.
     """
     _check_precision(model)
     model.start_master()
@@ -83,10 +83,10 @@ def write_optimizer_state(path, model, state: TrainState) -> str:
 
 
 def read_optimizer_state(path, model) -> TrainState:
-    """Fill the model's m, v and t, and its master weights, if the file holds them; returns the state.
+    """Fill the model's m, v and t, and its master weights if the file holds them; returns the state.
 
-    path: that of rank 0, if several processes have written one each. A model in float32 without a master copy takes
-    llm.c's as its weights. Raises UserError when a file is missing, damaged or another model's.
+    path: rank 0's file, if several processes have written one each. A float32 model without a master copy takes llm.c's
+    as its weights. Raises UserError if a file is missing, damaged or another model's.
     """
     _check_precision(model)
     header = read_header(path, MAGIC, (VERSION,), "an optimizer state")  # (256,)
@@ -102,7 +102,7 @@ def read_optimizer_state(path, model) -> TrainState:
         parts = 1
     if model.config.C % parts:
         raise UserError(
-            f"{path} is one of {parts:,} parts, into which this model cannot be cut; it is another model's."
+            f"{path} is one of {parts:,} parts, into which this model cannot be split; it belongs to another model."
         )
     paths = [path] if parts == 1 else [state_path(path.parent, state.step, rank) for rank in range(parts)]
     for each in paths:
@@ -115,9 +115,9 @@ def read_optimizer_state(path, model) -> TrainState:
 
 
 def _find_permutation(path, parts, whole, size):
-    """(1, or parts, whichever the file holds; its permutation) of a state in llm.c's order.
+    """(1 or parts, whichever the file holds, and its permutation) for a state in llm.c's order.
 
-    whole, size: bytes of all arrays, of everything else but the permutation. Raises UserError when there is none.
+    whole, size: bytes of all arrays, and of everything else except the permutation. Raises UserError if there is none.
     """
     for n in (parts, 1):  # 1: llm.c without ZeRO, where each process has written all of the arrays
         with opened(path) as file, suppress(ValueError):
@@ -153,7 +153,7 @@ def _read_groups(paths, model, groups, skip, count) -> list:
 
 
 def _read_tensor(files, flat, tensor, ours, backend):
-    """Fill our part (n,) of a tensor, (which, of how many), from the next numbers of files that hold a part each."""
+    """Fill our part (n,) of a tensor, (which, of how many), from the next numbers of files that each hold one part."""
     which, parts = ours
     layers = layers_of(tensor, max(parts, len(files)))
     each = prod(tensor.shape) // (layers * len(files))
@@ -172,7 +172,10 @@ def _groups(model) -> list:
 
 def _check_precision(model):
     if model.precision.exact != np.float32:
-        raise UserError(f"an optimizer state holds float32, but this model computes in {model.precision.name}.")
+        raise UserError(
+            f"an optimizer state holds float32, but this model computes in {model.precision.name}; use another"
+            " precision."
+        )
 
 
 def _check_size(path, expected):
@@ -200,7 +203,7 @@ def _make_header(state, model):
 
 
 def _parse_header(path, header):
-    """(TrainState, t) from a header (256,). Raises UserError when the state is damaged or cannot be used here."""
+    """(TrainState, t) from a header (256,). Raises UserError if the state is damaged or cannot be used here."""
     step, t = int(header[STEP]), int(header[STEP]) - int(header[SKIPPED])
     loader = {name: int(header.view("<u8")[word // 2]) for name, word in POSITIONS.items()}
     rng = int(header.view("<u8")[RNG // 2])

@@ -1,12 +1,12 @@
-"""The files of a checkpoint, whose names are llm.c's: which a folder holds, and whether they are as they were saved.
+"""The files of a checkpoint, whose names are llm.c's: which a folder holds, and whether they have changed since.
 
-What DONE_%08d says about its checkpoint, as JSON: what the files held, and what the run was trained with.
+What DONE_%08d says about its checkpoint, as JSON: what the files contained, and how the run was trained.
 
     {"record": {"step": 200, "files": {"model_00000200.bin": SHA-256, …}, …}, "sha256": of the record}
 
-llm.c only looks at the names in the folder (`find_max_step` in its llmc/utils.h), so it resumes from these checkpoints
-as from its own, whose DONE is empty: they have no record, and nothing about them is checked. Beside settings.json, in
-which a run of ours has a digest of them, an empty DONE is damaged.
+llm.c only looks at the names in the folder (`find_max_step` in its llmc/utils.h), so it can resume from these
+checkpoints as from its own. Its own DONE files are empty: they have no record, and nothing about them is checked. But
+next to a settings.json with a digest, as our runs write it, an empty DONE counts as damaged.
 """
 
 import json
@@ -35,7 +35,7 @@ def model_path(folder, step: int) -> Path:
 
 
 def state_path(folder, step: int, rank: int = 0) -> Path:
-    """The file with the optimizer state of a checkpoint, or with the part of it that one of several ranks has."""
+    """The file with the optimizer state of a checkpoint, or with one rank's part of it."""
     return Path(folder) / f"state_{step:08d}_{rank:05d}.bin"
 
 
@@ -45,22 +45,22 @@ def done_path(folder, step: int) -> Path:
 
 
 def checkpoints(folder) -> list[int]:
-    """Steps of all complete checkpoints in a folder, lowest first; empty when there is no such folder."""
+    """The steps of all complete checkpoints in a folder, lowest first; empty if there is no such folder."""
     return [s for s in done_steps(folder) if model_path(folder, s).is_file() and state_path(folder, s).is_file()]
 
 
 def latest_checkpoint(folder) -> int | None:
-    """Step of the newest complete checkpoint; None when there is none."""
+    """The step of the newest complete checkpoint; None if there is none."""
     return max(checkpoints(folder), default=None)
 
 
 def done_steps(folder) -> list[int]:
-    """Steps that have a DONE, lowest first."""
+    """The steps that have a DONE, lowest first."""
     return sorted(int(match[1]) for match in map(DONE.fullmatch, listed(folder)) if match)
 
 
 def leftovers(folder) -> list[Path]:
-    """The files of checkpoints without DONE, and those that never got their final names."""
+    """The files of checkpoints without DONE, and files that never got their final names."""
     complete, found = done_steps(folder), []
     for match in filter(None, map(OURS.fullmatch, listed(folder))):
         step, temporary = match[1] or match[2] or match[5], match[3] or match[4] or match[6]
@@ -70,7 +70,7 @@ def leftovers(folder) -> list[Path]:
 
 
 def listed(folder) -> list[str]:
-    """The names in a folder; none when there is no such folder."""
+    """The names in a folder; empty if there is no such folder."""
     try:
         return os.listdir(folder)
     except OSError:  # it does not exist, or is not a folder
@@ -78,13 +78,13 @@ def listed(folder) -> list[str]:
 
 
 def write_record(path, record: dict):
-    """Write a DONE under a temporary name until it is complete; record: {"step", "files": {name: SHA-256}, …}."""
+    """Write a DONE file, under a temporary name until it is complete; record: {"step", "files": {name: SHA-256}, …}."""
     with atomic_write(path, "w") as file:
         json.dump({"record": record, "sha256": json_digest(record)}, file, indent=1)
 
 
 def read_record(path) -> dict:
-    """The record in a DONE; {"files": {}} for an empty one. Raises UserError when it is missing or damaged."""
+    """The record in a DONE file; {"files": {}} for an empty one. Raises UserError if the file is missing or damaged."""
     with opened(path) as file:
         raw = file.read()
     if not raw and not _is_ours(Path(path).parent):
@@ -95,20 +95,20 @@ def read_record(path) -> dict:
             return found["record"]
     except (ValueError, RecursionError, AttributeError):
         pass
-    raise UserError(f"{path} is not as it was saved; delete it to have its checkpoint ignored.")
+    raise UserError(f"{path} has changed since it was saved; delete it to ignore its checkpoint.")
 
 
 def _is_ours(folder) -> bool:
-    """Whether a run of ours lies here: its settings hold a digest."""
+    """Whether this is one of our runs: then its settings hold a digest."""
     with suppress(OSError):
         return b'"sha256"' in (folder / "settings.json").read_bytes()
     return False
 
 
 def check_checkpoint(folder, step: int) -> dict:
-    """The record of a checkpoint, once its model and state have been found to be those that were saved.
+    """The record of a checkpoint, after checking that its model and state are unchanged.
 
-    Raises UserError otherwise: which file it is, and which checkpoint to continue from instead.
+    Raises UserError if they have changed, naming the file and the checkpoint to continue from instead.
     """
     path = damaged_file(folder, step)
     if path is None:
@@ -119,11 +119,11 @@ def check_checkpoint(folder, step: int) -> dict:
     else:
         later = ", ".join(done_path(folder, s).name for s in checkpoints(folder) if s > earlier[-1])
         advice = f"to continue from step {earlier[-1]} instead, delete {later} in this folder"
-    raise UserError(f"{path} is not as it was saved; {advice}.")
+    raise UserError(f"{path} has changed since it was saved; {advice}.")
 
 
 def damaged_file(folder, step: int) -> Path | None:
-    """The file of a checkpoint that is not as it was saved; None when there is none, or when its DONE is empty."""
+    """The file of a checkpoint that has changed since it was saved; None if there is none, or if its DONE is empty."""
     done = done_path(folder, step)
     try:
         record = read_record(done)
@@ -141,9 +141,9 @@ def _differs(path, known) -> bool:
 
 
 def check_file(path) -> str | None:
-    """The SHA-256 of a model or tokenizer as a checkpoint next to it knows it; None when none of them does.
+    """The SHA-256 of a model or tokenizer that a checkpoint next to it has recorded; None if none has.
 
-    Raises UserError when they know it with other contents.
+    Raises UserError if they recorded different contents.
     """
     path = Path(path)
     known = set().union(*(_digests(path, read_record(done)) for done in _marks(path)))
@@ -152,20 +152,21 @@ def check_file(path) -> str | None:
     found = digest(path)
     if found not in known:
         raise UserError(
-            f"{path} is not as it was saved; take another checkpoint of its run, or restore it from a copy."
+            f"{path} has changed since it was saved; use another checkpoint of its run, or restore the file from"
+            " a copy."
         )
     return found
 
 
 def _marks(path):
-    """Each DONE that may know a file: that of its step, or, for a file without a step, all in its folder."""
+    """Each DONE that may have recorded a file: that of its step or, for a file without a step, all in its folder."""
     match, folder = OURS.fullmatch(path.name), path.parent
     own = match and (match[1] or match[2])
     return [done_path(folder, step) for step in done_steps(folder) if not own or int(own) == step]
 
 
 def _digests(path, record) -> set:
-    """The digests that a record has for a file; {None} when it should know it but is empty."""
+    """The digests that a record has for a file; {None} if it should have one but is empty."""
     files = record["files"]
     if not files:
         return {None}

@@ -1,1 +1,1 @@
-"""The command line, one file a command: `add_arguments(parser)` declares what it takes, `run(args)` does it."""
+"""The command line, with one file per command: `add_arguments(parser)` declares its arguments, `run(args)` runs it."""

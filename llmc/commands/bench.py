@@ -1,4 +1,4 @@
-"""`llmc bench`: what a training step costs here, and on a GPU its profile, PyTorch beside it, and every kernel."""
+"""`llmc bench`: time a training step here and, on a GPU, profile it, compare it with PyTorch, or time every kernel."""
 
 import argparse
 import json
@@ -29,47 +29,49 @@ def add_arguments(parser):
     parser.add_argument("--backend", help=f"backend to time {default['backend']}")
     own = "(default: %(default)s)"
     parser.add_argument("--precision", choices=TRAINED, default="fp32", help=f"compute precision {own}")
-    again = "what the backward pass recomputes: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: the"
-    again += " backend's choice)"
+    again = (
+        "what the backward pass recomputes: 0 nothing, 1 GELU, 2 GELU and layernorm, 3 layernorm (default: depends on"
+    )
+    again += " the backend)"
     parser.add_argument("--recompute", type=int, choices=RECOMPUTE, help=again)
     parser.add_argument("--attention", choices=ATTENTION, default="own", help=f"{WHOSE_ATTENTION} {own}")
     parser.add_argument("--matmul", choices=MATMUL, default="fastest", help=f"{WHOSE_MATMUL} {own}")
-    batch = f"B {default['batch_size']}; auto: the largest power of two that fits into the free memory"
+    batch = f"B {default['batch_size']}; auto: the largest power of two that fits into free memory"
     parser.add_argument("--batch-size", type=number_or_auto, metavar="N", help=batch)
     parser.add_argument("--sequence-length", type=int, help=f"T {default['sequence_length']}")
-    parser.add_argument("--steps", type=int, help=f"steps to take the median of {default['steps']}")
+    parser.add_argument("--steps", type=int, help=f"number of steps to time; the median is reported {default['steps']}")
     parser.add_argument(
         "--vs",
         choices=PEERS,
-        help="time a PyTorch GPT-2 beside it (torch-fused: with its fused AdamW, torch-compile: compiled as well,"
-        " torch-autocast: fused, and in bfloat16 wherever PyTorch finds that safe)",
+        help="also time a GPT-2 in PyTorch (torch-fused: with fused AdamW; torch-compile: fused and compiled;"
+        " torch-autocast: fused, and in bfloat16 wherever PyTorch considers that safe)",
     )
     parser.add_argument(
         "--kernels",
         nargs="?",
         const="all",
         metavar="NAME",
-        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32; in 16"
-        " bits, beside PyTorch's",
+        help="time CUDA kernels instead: all, or those of NAME; with --precision tf32, those that round to TF32; with"
+        " bf16 or fp16, next to PyTorch's",
     )
     parser.add_argument(
         "--versus",
         type=int,
         nargs="+",
         metavar="B",
-        help="time torch.compile beside it on the GPU instead, with each of these batch sizes",
+        help="compare with torch.compile on the GPU instead, at each of these batch sizes",
     )
     parser.add_argument("--race", dest="versus", type=int, nargs="+", help=argparse.SUPPRESS)  # its former name
     parser.add_argument(
         "--profile",
         action="store_true",
-        help="list a step on the GPU by function and kernel, with floors",
+        help="list where a step on the GPU spends its time, by function and kernel, next to lower bounds",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
 def run(args) -> int:
-    """Measure and print; 0, or 1 when a kernel is wrong."""
+    """Measure and print. Returns 0, or 1 if a kernel's results are wrong."""
     on_cuda, precision = args.kernels or args.versus or args.profile, find_precision(args.precision)
     _settle(args)
     chosen = dict(matmul=args.matmul, attention=args.attention)
@@ -92,19 +94,19 @@ def run(args) -> int:
 
 
 def _settle(args):
-    """Give the options their defaults. Raises UserError for one that would do nothing."""
+    """Fill in the options' defaults. Raises UserError for an option that would have no effect."""
     for what, others in WITHOUT.items():
         for name in others if getattr(args, what) else ():
             given = getattr(args, name)
             if given and (name, given) != ("backend", "cuda"):
-                raise UserError(f"--{what} does not look at --{name.replace('_', '-')}; leave it out.")
+                raise UserError(f"--{what} does not use --{name.replace('_', '-')}; leave it out.")
     for name, default in DEFAULTS.items():
         if getattr(args, name) is None:
             setattr(args, name, default)
 
 
 def table(r: dict) -> str:
-    """A result of `measure` as text."""
+    """Format a result of `measure` as text."""
     lines = [
         f"{r['preset']} on {r['backend']} in {r['precision']}, B={r['B']} T={r['T']}, recompute {r['recompute']},"
         f" median of {r['steps']} steps;"
@@ -114,7 +116,7 @@ def table(r: dict) -> str:
         f"  limit    {r['sgemm_gflops']:10.1f} GFLOP/s (one {SGEMM_SIZE}³ matmul): {r['share_of_sgemm']:.0%} reached",
         f"  limit    {r['bandwidth_gb_s']:10.1f} GB/s (sum of two arrays)",
         f"  floor    {r['floor_ms']:10.1f} ms (matmuls and AdamW at these limits); {r['over_floor']:.2f} times that",
-        f"  first    {r['first_step_s']:10.1f} s for the first step, with what had to be compiled or loaded",
+        f"  first    {r['first_step_s']:10.1f} s for the first step, including compiling and loading",
     ]
     if r["mfu"] is not None:
         peak = f"{r['peak_gflops']:,.1f} GFLOP/s in {r['precision']} ({r['peak_source']})"
@@ -130,7 +132,7 @@ def table(r: dict) -> str:
 
 
 def _versus(args, chosen) -> int:
-    """Print a row for each runner, one batch size after the other; always 0."""
+    """Print a row for each runner, one batch size after another. Always returns 0."""
     from llmc.bench.versus import HEAD, line, versus
 
     rows = []
@@ -147,7 +149,7 @@ def _versus(args, chosen) -> int:
 
 
 def _profile(args, chosen) -> int:
-    """Print where a step on the GPU spends its time; always 0."""
+    """Print where a step on the GPU spends its time. Always returns 0."""
     from llmc.bench.gpu_profile import profile, text
 
     kept = dict(precision=args.precision, recompute=args.recompute)
@@ -158,7 +160,7 @@ def _profile(args, chosen) -> int:
 
 
 def _kernels(args, precision, chosen) -> int:
-    """Measure kernels and print each row as soon as it is there; 1 when one is wrong, else 0."""
+    """Measure kernels and print each row as soon as it is ready. Returns 1 if a kernel is wrong, else 0."""
     from llmc.bench import kernels
     from llmc.bench.kernels.table import head, line
 
@@ -173,7 +175,7 @@ def _kernels(args, precision, chosen) -> int:
 
 
 def _to_measure(name, precision, chosen) -> dict:
-    """What to measure, and beside what: arguments for `kernels.measure`."""
+    """What to measure and what to compare it with, as arguments for `kernels.measure`."""
     from llmc.bench.kernels.sixteen_bits import low_versions
     from llmc.bench.kernels.torch_calls import counterpart
     from llmc.bench.kernels.versions import versions

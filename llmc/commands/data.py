@@ -1,4 +1,4 @@
-"""`llmc data`: prepare a corpus by its name, or from your own text; or HellaSwag, for llm.c."""
+"""`llmc data`: prepare a known corpus, your own text, or llm.c's HellaSwag file."""
 
 import argparse
 import sys
@@ -21,33 +21,33 @@ def add_arguments(parser):
     """Declare the arguments of `llmc data` on an argparse parser."""
     add, names = parser.add_argument, ", ".join(sorted((*CORPORA, HELLASWAG)))
     add("corpus", nargs="?", metavar="NAME", help=f"{names} (default: pydocs, or your own text with --file)")
-    add("--name", metavar="FOLDER", help="its name in the data folder (default: NAME, or the name of the file)")
+    add("--name", metavar="FOLDER", help="name of the corpus in the data folder (default: NAME, or the file's name)")
     add_options(parser)
     add_fineweb_options(parser, "fineweb: ")
 
 
 def add_options(parser):
-    """The options of every corpus."""
+    """Add the options that apply to every corpus."""
     add = parser.add_argument
     add("--file", help="a local copy of the corpus's source; without NAME, the text to make a corpus from")
-    add("--out", metavar="DIR", help="the folder to write (default: the one of that name in the data folder)")
+    add("--out", metavar="DIR", help="the folder to write to (default: the folder of that name in the data folder)")
     add("--tokenizer", metavar="T", help=TOKENIZER_HELP)
-    vocabulary = f"number of tokens, for a tokenizer learned from the text (default: {VOCABULARY})"
+    vocabulary = f"number of tokens in a tokenizer learned from the text (default: {VOCABULARY})"
     add("--vocabulary", metavar="V", type=int, help=vocabulary)
     add("--format", choices=list(DTYPES), help="how tokens are stored; int32 is llm.c's first format (default: uint16)")
 
 
 def add_fineweb_options(parser, prefix=""):
-    """The options of FineWeb: which one, and how much of it."""
+    """Add FineWeb's options: which version of it, and how much."""
     add = parser.add_argument
-    add("--kind", choices=KINDS, help=f"{prefix}all pages, or the educational ones (default: classic)")
+    add("--kind", choices=KINDS, help=f"{prefix}all pages, or only the educational ones (default: classic)")
     add("--sample", choices=SAMPLES, help=f"{prefix}number of tokens (default: 10B)")
     add("--shard-size", metavar="N", type=int, help=f"{prefix}tokens per file (default: 100000000)")
     add("--shards", metavar="N", type=int, help=f"{prefix}stop after N training files (default: all)")
 
 
 def run(args) -> int:
-    """Prepare the corpus and print where it is; always 0."""
+    """Prepare the corpus and print where it is. Always returns 0."""
     choices = dict(vars(args))
     if args.corpus == HELLASWAG:
         return _write_hellaswag(args)
@@ -59,12 +59,12 @@ def run(args) -> int:
 
 
 def _write_hellaswag(args) -> int:
-    """Write hellaswag_val.bin, llm.c's eval file, and print where it is; always 0."""
+    """Write hellaswag_val.bin, llm.c's eval file, and print where it is. Always returns 0."""
     from llmc.hellaswag import load_examples, write_eval_file
 
     useless = ("vocabulary", "format", "name", *FINEWEB_ONLY)
     for name in (name for name in useless if vars(args).get(name) is not None):
-        raise UserError(f"--{name.replace('_', '-')} is for corpora, and {HELLASWAG} is none; leave it out.")
+        raise UserError(f"--{name.replace('_', '-')} is for corpora, and {HELLASWAG} is not one; leave it out.")
     tokenizer = "gpt2" if args.tokenizer is None else args.tokenizer
     if tokenizer in OWN:
         raise UserError(f"{HELLASWAG} is too short to learn a tokenizer from; leave --tokenizer out, or give a file.")
@@ -76,7 +76,7 @@ def _write_hellaswag(args) -> int:
 
 
 def script(corpus) -> int:
-    """The script data/NAME.py: `llmc data NAME` with a help text of its own. Returns the exit status."""
+    """The script data/NAME.py: `llmc data NAME` with its own help text. Returns the exit status."""
     parser = argparse.ArgumentParser(description=f"Prepare the corpus {corpus}; the same as `llmc data {corpus}`.")
     add_options(parser)
     if corpus == "fineweb":

@@ -1,4 +1,4 @@
-"""`llmc doctor`: what this machine has, what is missing, and what that costs."""
+"""`llmc doctor`: show what this machine has, what is missing, and what that costs you."""
 
 import json
 
@@ -11,7 +11,7 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Print the report; always 0: nothing that is missing is an error."""
+    """Print the report. Always returns 0, because nothing that is missing counts as an error."""
     report = doctor()
     print(json.dumps([vars(row) for row in report], indent=1) if args.json else report)
     return 0

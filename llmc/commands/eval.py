@@ -1,6 +1,6 @@
-"""`llmc eval`: how well a model predicts tokens, as loss, perplexity and, when their text is known, bits per byte.
+"""`llmc eval`: measure how well a model predicts tokens, as loss, perplexity and, if possible, bits per byte.
 
-With --hellaswag, how often it finds the real ending of a text among four.
+With --hellaswag: how often it picks the real ending of a text out of four.
 """
 
 import json
@@ -29,16 +29,20 @@ def add_arguments(parser):
     parser.add_argument("--tokens", metavar="FILE", help=tokens)
     tokenizer = "tokenizer file (default: the one next to the tokens or the model, or GPT-2's)"
     parser.add_argument("--tokenizer", metavar="FILE", help=tokenizer)
-    train_tokens = "training tokens to count for the unigram and bigram baselines"
+    train_tokens = "training tokens on which to count the unigram and bigram baselines"
     parser.add_argument("--train-tokens", metavar="FILE", help=train_tokens)
     batch_size = f"sequences per batch, B (default: the run's, or enough for batches of {AT_ONCE} tokens)"
     parser.add_argument("--batch-size", type=int, metavar="N", help=batch_size)
     sequence_length = f"tokens per sequence, T (default: the run's, or at most {AT_ONCE})"
     parser.add_argument("--sequence-length", type=int, metavar="N", help=sequence_length)
     parser.add_argument("--batches", type=int, metavar="N", help="measure on the first N batches only (default: all)")
-    hellaswag = "measure on HellaSwag instead: its validation set, fetched once, or a FILE, such as llm.c's .bin"
+    hellaswag = (
+        "measure on HellaSwag instead: on its validation set, downloaded once, or on a FILE such as llm.c's .bin"
+    )
     parser.add_argument("--hellaswag", nargs="?", const="", metavar="FILE", help=hellaswag)
-    parser.add_argument("--limit", type=int, metavar="N", help="the first N examples of HellaSwag only (default: all)")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="use only the first N examples of HellaSwag (default: all)"
+    )
     backend = "the code that computes the layers: numpy, cpu or cuda (default: %(default)s)"
     parser.add_argument("--backend", default=TrainSettings.backend, help=backend)
     numbers = "compute precision (default: %(default)s)"
@@ -47,20 +51,20 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Measure and print; always 0. Raises UserError for files that cannot be used or do not belong together."""
+    """Measure and print. Always returns 0. Raises UserError for files that are unusable or do not belong together."""
     if args.batches is not None and args.batches < 1:
-        raise UserError(f"--batches must be at least 1, not {args.batches}; leave it out for all of them.")
+        raise UserError(f"--batches must be at least 1, not {args.batches}; leave it out to use all batches.")
     if args.hellaswag is not None:
         return _run_hellaswag(args)
     if args.limit is not None:
-        raise UserError("--limit is for --hellaswag; on tokens, give a number of batches with --batches.")
+        raise UserError("--limit is for --hellaswag; to measure on fewer tokens, use --batches.")
     found = read_newest(args.model, lambda path: _measured(args, path))
     print(json.dumps(found) if args.json else report(found))
     return 0
 
 
 def _measured(args, path) -> dict:
-    """What `report` shows of the model in a file."""
+    """Measure the model in a file, for `report`."""
     config = read_config(path)
     loader = _loader(args, path, config)
     folders = [loader.shards.paths[0].parent, path.parent]
@@ -75,8 +79,8 @@ def _measured(args, path) -> dict:
 def measure(model, loader, lengths=None, batches=None) -> dict:
     """{"loss" (nats per token), "perplexity", "tokens", "bytes", "bits_per_byte"} over the loader's batches.
 
-    lengths: (V,) bytes of each token; without it, bytes and bits_per_byte are None · batches: how many, None for each
-    of them once. Raises UserError when the loss is not a finite number.
+    lengths: (V,) bytes of each token; without it, bytes and bits_per_byte are None · batches: how many; None for one
+    pass over all of them. Raises UserError when the loss is not a finite number.
     """
     from tqdm import tqdm
 
@@ -89,16 +93,16 @@ def measure(model, loader, lengths=None, batches=None) -> dict:
     loss = nats / tokens
     if not isfinite(loss):
         raise UserError(
-            "the loss of this model is not a number: its training diverged; train it with a lower learning rate."
+            "this model's loss is not a number, so its training diverged; train it again with a lower learning rate."
         )
     bits = nats / log(2) / size if size else None
     return dict(loss=loss, perplexity=exp(min(loss, 700.0)), bits_per_byte=bits, tokens=tokens, bytes=size or None)
 
 
 def report(found) -> str:
-    """The results of `run` as lines of text."""
+    """Format the results of `run` as lines of text."""
     if found["bits_per_byte"] is None:
-        bits = "bits per byte    unknown: give the tokenizer of these tokens with --tokenizer"
+        bits = "bits per byte    unknown; give these tokens' tokenizer with --tokenizer"
     else:
         bits = f"bits per byte {found['bits_per_byte']:10.4f}"
     return "\n".join(
@@ -114,16 +118,18 @@ def report(found) -> str:
 
 
 def _run_hellaswag(args) -> int:
-    """Measure on HellaSwag and print; always 0."""
+    """Measure on HellaSwag and print. Always returns 0."""
     from llmc.hellaswag import PUBLISHED, report
 
     for name in ON_TOKENS:
         if getattr(args, name) is not None:
-            raise UserError(f"--hellaswag measures on texts of its own; leave out --{name.replace('_', '-')}.")
+            raise UserError(f"--hellaswag uses its own texts; leave out --{name.replace('_', '-')}.")
     if args.limit is not None and args.limit < 1:
-        raise UserError(f"--limit must be at least 1, not {args.limit}; leave it out for all examples.")
+        raise UserError(f"--limit must be at least 1, not {args.limit}; leave it out to use all examples.")
     if args.model is None and args.hellaswag and user_path(args.hellaswag).suffix not in (".jsonl", ".bin"):
-        raise UserError(f"{args.hellaswag} is no file of examples; name a model in front: MODEL --hellaswag.")
+        raise UserError(
+            f"{args.hellaswag} is not a file of examples; if it is the model, put it first: MODEL --hellaswag."
+        )
     start = perf_counter()
     path, scores = read_newest(args.model, lambda path: (path, _scores(args, path)))
     seconds = perf_counter() - start
@@ -154,10 +160,10 @@ def _scores(args, path):
 
 
 def _loader(args, path, config):
-    """Batches of --tokens, else of the validation data of the model's run; by default in the shape of its run."""
+    """Batches from --tokens, or else from the validation data of the model's run; by default in that run's shape."""
     s = run_settings(path)
     if args.tokens is None and s is None:
-        raise UserError(f"{path} is not in a run folder; give the tokens to measure it on with --tokens.")
+        raise UserError(f"{path} is not in a run folder; use --tokens to say which tokens to measure it on.")
     tokens = find_corpus(s.data).val if args.tokens is None else user_path(args.tokens)
     T = min(trained_window(s, config), AT_ONCE) if args.sequence_length is None else args.sequence_length
     config.check_sequence_length(T)
@@ -169,7 +175,7 @@ def _loader(args, path, config):
 
 
 def _baselines(args, loader, V) -> dict:
-    """Losses on the measured tokens: of models that only count --train-tokens, or, without them, of a uniform guess."""
+    """Losses on the measured tokens of models that only count --train-tokens or, without those, of a uniform guess."""
     if args.train_tokens is None:
         return {"uniform": log(V)}
     batches = loader.num_batches if args.batches is None else args.batches

@@ -1,4 +1,4 @@
-"""`llmc exercises build`, for authors, `grade` and `export`, for teachers; `start` and `update` are older names."""
+"""`llmc exercises`: `build` for authors, `grade` and `export` for teachers; `start` and `update` are older names."""
 
 from llmc.commands import start, update
 from llmc.files.reading import folder_path
@@ -7,21 +7,23 @@ OLDER = {"start": start, "update": update}
 
 
 def add_arguments(parser):
-    """One subcommand for each action."""
+    """Declare one subcommand for each action."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
     sub = actions.add_parser("build", help="regenerate exercises/ from solutions/", allow_abbrev=False)
-    sub.add_argument("--check", action="store_true", help="write nothing; status 1 if one is not up to date")
-    sub.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
-    sub = actions.add_parser("grade", help="rerun learners' exercises, and list what passes", allow_abbrev=False)
+    sub.add_argument(
+        "--check", action="store_true", help="write nothing; exit with status 1 if an exercise is out of date"
+    )
+    sub.add_argument("--force", action="store_true", help="overwrite exercises even if somebody has worked in them")
+    sub = actions.add_parser("grade", help="rerun learners' exercises and list what passes", allow_abbrev=False)
     sub.add_argument("folders", metavar="FOLDER", nargs="+", help="a learner's copy, or exercise notebooks")
-    sub = actions.add_parser("export", help="write the exercises as a course of nbgrader", allow_abbrev=False)
+    sub = actions.add_parser("export", help="write the exercises as an nbgrader course", allow_abbrev=False)
     sub.add_argument("--nbgrader", metavar="DIR", required=True, help="a folder that does not exist yet")
     for name, module in OLDER.items():
         module.add_arguments(actions.add_parser(name, help=f"the same as `llmc {name}`", allow_abbrev=False))
 
 
 def run(args) -> int:
-    """Do it; returns the exit status."""
+    """Run the chosen action and return the exit status."""
     if args.action in OLDER:
         return OLDER[args.action].run(args)
     if args.action == "grade":

@@ -1,4 +1,4 @@
-"""`llmc export`: write a model of llmc or llm.c for Hugging Face's transformers, with its tokenizer if there is one.
+"""`llmc export`: write an llmc or llm.c model for Hugging Face's transformers, with its tokenizer if it has one.
 
 Load it with AutoModelForCausalLM.from_pretrained(FOLDER) and AutoTokenizer.from_pretrained(FOLDER).
 """
@@ -15,7 +15,7 @@ from llmc.training.find_models import MODEL_HELP, find_tokenizer, read_newest
 def add_arguments(parser):
     """Declare the arguments of `llmc export` on an argparse parser."""
     parser.add_argument("model", help=MODEL_HELP)
-    out = "the folder to write, empty or not there yet"
+    out = "the folder to write to, which must be empty or not exist yet"
     parser.add_argument("-o", "--out", required=True, metavar="FOLDER", help=out)
     parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer file (default: the one next to the model)")
     parser.add_argument("--precision", default="float32", help="float32 or bfloat16 (default: float32)")
@@ -23,13 +23,13 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Write the folder and print its contents; always 0. Raises UserError for unusable files, before writing."""
+    """Write the folder and print its contents. Always returns 0. Raises UserError for bad files, before writing."""
     check_precision(args.precision)
     folder = user_path(args.out)
     if folder.exists() and not folder.is_dir():
         raise UserError(f"{folder} is not a folder; choose another name.")
     if folder.exists() and not args.force and any(folder.iterdir()):
-        raise UserError(f"{folder} is not an empty folder; choose another, or write into it with --force.")
+        raise UserError(f"the folder {folder} is not empty; choose another, or write into it with --force.")
     model, encoding = read_newest(args.model, lambda path: _read(path, args))
     with atomic_folder(folder) as new:
         if encoding:
@@ -37,7 +37,10 @@ def run(args) -> int:
         write_huggingface(new, model, encoding.eot_token if encoding else None, args.precision)
     print(f"wrote {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
     if not encoding:
-        print("The folder has no tokenizer, as there is none next to the model; give the model's own with --tokenizer.")
+        print(
+            "The folder has no tokenizer because there is none next to the model; give the model's own with"
+            " --tokenizer."
+        )
     return 0
 
 

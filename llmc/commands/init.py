@@ -1,6 +1,6 @@
-"""`llmc init`: a model file to start from, with fresh weights or those of a Hugging Face GPT-2.
+"""`llmc init`: make a model file to start from, with fresh weights or those of a Hugging Face GPT-2.
 
-Fresh weights are the ones that `llmc train` starts from, and llm.c's `-e d12`; see llmc/initialization.py.
+Fresh weights are those that `llmc train` and llm.c's `-e d12` start from; see llmc/initialization.py.
 """
 
 from llmc.checkpoints.huggingface import read_huggingface
@@ -15,7 +15,9 @@ from llmc.terminal import llmc_command
 
 def add_arguments(parser):
     """Declare the arguments of `llmc init` on an argparse parser."""
-    parser.add_argument("--preset", help="fresh weights for this size, see llmc/config.py: tiny, d6, d12 (GPT-2), …")
+    parser.add_argument(
+        "--preset", help="make fresh weights of this size: tiny, d6, d12 (GPT-2), … (see llmc/config.py)"
+    )
     parser.add_argument("--seed", type=int, default=42, metavar="N", help="seed of the fresh weights (default: 42)")
     source = "a folder with config.json and model.safetensors, or a name on the hub, such as openai-community/gpt2"
     parser.add_argument("--from", dest="source", metavar="MODEL", help=source)
@@ -25,7 +27,7 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Write the model file and print its sizes; always 0. Raises UserError before anything is computed or fetched."""
+    """Write the model file and print its sizes. Always returns 0. Raises UserError before it computes or fetches."""
     if (args.preset is None) == (args.source is None):
         help_ = llmc_command("init", "--help")
         raise UserError(f"give either --preset (fresh weights) or --from (a Hugging Face model); see `{help_}`.")
@@ -33,7 +35,7 @@ def run(args) -> int:
     check_seed(args.seed)
     path = user_path(args.out)
     if path.exists() and not args.force:
-        raise UserError(f"{path} exists already; choose another name, or overwrite it with --force.")
+        raise UserError(f"{path} already exists; choose another name, or overwrite it with --force.")
     model = read_huggingface(args.source) if args.source else fresh_model(args.preset, args.seed)
     write_model(path, model, args.precision)
     c = model.config

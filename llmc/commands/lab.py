@@ -1,4 +1,4 @@
-"""`llmc lab`: JupyterLab on the learner's copy of the course, or on the checkout; its terminals find `llmc`."""
+"""`llmc lab`: open JupyterLab in the learner's copy of the course, or in the checkout; its terminals can run `llmc`."""
 
 import os
 import subprocess
@@ -18,12 +18,12 @@ COPY = "my-course"
 def add_arguments(parser):
     """The arguments of `llmc lab`, for an argparse parser."""
     parser.usage = "llmc lab [-h] [FOLDER] [-- JUPYTERLAB'S OPTIONS]"
-    about = "your copy of the course (default: the one found, or a new one), or . for the checkout"
+    about = "your copy of the course, or . for the checkout (default: the copy that is found, or a new one)"
     parser.add_argument("words", metavar="FOLDER", nargs="*", help=about)
 
 
 def run(args) -> int:
-    """Become JupyterLab; on Windows, wait for it and return its exit status."""
+    """Replace this process by JupyterLab; on Windows, wait for it and return its exit status."""
     from llmc.course.exercises import layout, own_files
 
     if find_spec("jupyterlab") is None:
@@ -41,7 +41,7 @@ def run(args) -> int:
 
 
 def _new_copy(root) -> Path | None:
-    """Made unasked, as `git pull` stops at lessons that were run in a checkout; None where somebody works there."""
+    """Made unasked, because `git pull` fails once lessons have been run in a checkout; None if somebody works there."""
     from llmc.course.exercises.own_folder import start
     from llmc.course.learner import journal
 
@@ -53,7 +53,7 @@ def _new_copy(root) -> Path | None:
 
 
 def _bring_up_to_date(copy, root):
-    """What `git pull` has brought to the checkout since; a notebook that cannot be merged is no reason not to start."""
+    """Merge what `git pull` has changed since; a notebook that cannot be merged must not keep the lab from opening."""
     from llmc.course.exercises import own_files, own_folder
 
     try:
@@ -64,7 +64,7 @@ def _bring_up_to_date(copy, root):
 
 
 def command(root, copy, options) -> list[str]:
-    """JupyterLab's command line, with the lessons' first page, and a root from which copy and checkout can be seen."""
+    """JupyterLab's command line, with the page to open first, and a root folder that holds both copy and checkout."""
     folder = copy or root / "notebooks"
     top = Path(os.path.commonpath([folder, root]))
     top = folder if top == Path(top.anchor) else top

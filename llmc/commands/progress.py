@@ -1,13 +1,13 @@
-"""`llmc progress`: which exercises are done, and what comes next."""
+"""`llmc progress`: show which exercises are done and what comes next."""
 
 from llmc.course import progress
 
 
 def add_arguments(parser):
-    """`llmc progress` takes none."""
+    """`llmc progress` takes no arguments."""
 
 
 def run(args) -> int:
-    """Print the board; always 0."""
+    """Print the progress board. Always returns 0."""
     print(progress())
     return 0

@@ -1,4 +1,4 @@
-"""`llmc report [EXERCISE]`: what an issue needs, in Markdown: an answer, what its check said, and this machine."""
+"""`llmc report [EXERCISE]`: print an answer, its check's message and this machine's facts, as Markdown for an issue."""
 
 import re
 import sys
@@ -24,12 +24,12 @@ FENCE = "`" * 4  # a docstring may hold a fence of three
 
 def add_arguments(parser):
     """The argument of `llmc report`, for an argparse parser."""
-    about = "a name that `llmc progress` lists: also print your answer, and what its check says"
+    about = "name of an exercise, as in `llmc progress`: also print your answer and what its check says"
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help=about)
 
 
 def run(args) -> int:
-    """Print it; always 0. Raises UserError where there is no such exercise, or nothing of it has been saved."""
+    """Print the report. Always returns 0. Raises UserError if there is no such exercise, or nothing of it was saved."""
     parts = answer_and_message(args.exercise) if args.exercise else []
     rows = {row.what: row.found for row in examine([look for look in examinations() if look[0] in ROWS])}
     rows["commit"] = pulling.commit(Path(llmc.__file__).parents[1]) or "none: not a clone"
@@ -39,13 +39,13 @@ def run(args) -> int:
 
 
 def answer_and_message(name) -> list[tuple]:
-    """[(title, language, text)] of the learner's answer to an exercise, and of what its check says below its cell."""
+    """[(title, language, text)] for the learner's answer to an exercise and for the check's message below its cell."""
     lessons = {exercise.name: exercise.lesson for exercise in catalog.all_exercises()}
     if name not in lessons:
         raise UserError(unknown(name, lessons, f"`{llmc_command('progress')}`"))
     path = layout.notebook("exercises", lessons[name])
     if path is None:
-        raise UserError(f"there is no notebook with {name} here; run this in your copy of the course.")
+        raise UserError(f"no notebook here contains {name}; run this command in your copy of the course.")
     answers, outputs = [], []  # of one cell each, or of several where somebody has split it
     for cell in read_json(path, NOTEBOOK, SAVE_AGAIN)["cells"]:
         mark = cell["metadata"].get("llmc") or {}
@@ -54,13 +54,13 @@ def answer_and_message(name) -> list[tuple]:
             outputs += (cell.get("outputs") or []) * (mark.get("role") == "check")
     answer, message = "\n\n".join(answers).strip(), message_in(outputs)
     if not (answer and message):
-        lacks = f"{layout.from_here(path)} holds no message of {name}'s check"
+        lacks = f"{layout.from_here(path)} holds no message from {name}'s check"
         raise UserError(f"{lacks}; run your answer and the check, save the notebook, and run this again.")
     return [(f"My answer to {name}", "python", answer), ("What the check says", "text", message)]
 
 
 def message_in(outputs) -> str:
-    """What a cell shows, without colours and HTML; a line is left out where the output that follows repeats it."""
+    """What a cell shows, without colours and HTML; a line that the next output repeats is left out."""
     texts = [ANSI.sub("", _text(output)).strip() for output in outputs]
     return "\n".join(text for text, after in zip(texts, [*texts[1:], ""]) if not after.startswith(text))
 
@@ -74,7 +74,7 @@ def _text(output) -> str:
 
 
 def without_folders(text) -> str:
-    """With ~ for the home folder and … for those of the course and of Python: an issue can be read by everybody."""
+    """The text with ~ for the home folder and … for the course's and Python's folders, because issues are public."""
     for place in map(str, (expanduser("~"), layout.own_copy(), layout.checkout(), sys.prefix)):
         for spelled in (repr(place)[1:-1], place) * (len(place) > 4):  # as Windows's \ is quoted; no "/", no "None"
             text = text.replace(spelled, "~" if place == expanduser("~") else "…")

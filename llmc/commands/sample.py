@@ -1,4 +1,4 @@
-"""`llmc sample`: a trained model writes, token by token, as it chooses them."""
+"""`llmc sample`: let a trained model write text, printing each token as it is chosen."""
 
 from llmc.checkpoints import load_model, read_config
 from llmc.precision import TRAINED
@@ -10,8 +10,8 @@ from llmc.training.settings import TrainSettings
 def add_arguments(parser):
     """Declare the arguments of `llmc sample` on an argparse parser."""
     parser.add_argument("model", nargs="?", help=f"{MODEL_HELP} (default: the newest run)")
-    parser.add_argument("--prompt", default="", help="the text to continue (default: start a document)")
-    temperature = "below 1 more predictable, 0 always takes the most probable token (default: 1.0)"
+    parser.add_argument("--prompt", default="", help="the text to continue (default: start a new document)")
+    temperature = "below 1 the text is more predictable; 0 always takes the most probable token (default: 1.0)"
     parser.add_argument("--temperature", type=float, default=1.0, metavar="X", help=temperature)
     parser.add_argument("--top-k", type=int, metavar="K", help="draw only from the K most probable tokens")
     parser.add_argument(
@@ -20,7 +20,13 @@ def add_arguments(parser):
         metavar="P",
         help="draw only from the fewest tokens whose probabilities add up to P",
     )
-    parser.add_argument("--seed", type=int, default=1337, metavar="N", help="same seed, same text (default: 1337)")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=1337,
+        metavar="N",
+        help="random seed; the same seed gives the same text (default: 1337)",
+    )
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="stop after N tokens (default: 256)")
     parser.add_argument(
         "--window", type=int, metavar="N", help="how many tokens to look back at (default: as in training)"
@@ -35,7 +41,7 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Print the prompt and its continuation; always 0. Raises UserError for bad options or files."""
+    """Print the prompt and its continuation. Always returns 0. Raises UserError for bad options or files."""
     check_options(args.max_tokens, args.temperature, args.top_k, args.top_p)
     model, encoding, window = read_newest(args.model, lambda path: _read(path, args))
     pieces = sample_text(
@@ -58,7 +64,7 @@ def run(args) -> int:
 
 
 def _read(path, args):
-    """(model, its tokenizer, how many tokens it learned to look back on)."""
+    """(model, its tokenizer, how many tokens back it learned to look)."""
     settings, config = run_settings(path), read_config(path)
     encoding = find_tokenizer(config.V, args.tokenizer, [path.parent])
     return load_model(path, args.backend, args.precision), encoding, trained_window(settings, config)

@@ -9,25 +9,27 @@ from llmc.training.sweep import PLOT, RESULTS, default_rates, finding, sweep, ta
 
 
 def add_arguments(parser):
-    """Declare the arguments of `llmc sweep` on an argparse parser: its own, and the settings of `llmc train`."""
-    rates = "the learning rates to try (default: five, from a tenth to ten times the usual one)"
+    """Declare the arguments of `llmc sweep` on an argparse parser: its own, and those of `llmc train`."""
+    rates = "the learning rates to try (default: five, from a tenth of the usual one to ten times it)"
     parser.add_argument("--learning-rates", metavar="X,X,…", help=rates)
-    jobs = "runs at a time (default: as many as there are GPUs, or cores without one)"
+    jobs = "number of runs at a time (default: the number of GPUs or, without one, of cores)"
     parser.add_argument("--jobs", type=int, metavar="N", help=jobs)
     parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
-    out = "folder of the sweep; give that of an interrupted sweep to continue it (default: runs/NAME)"
+    out = "the sweep's folder; to continue an interrupted sweep, give its folder (default: runs/NAME)"
     parser.add_argument("--out", metavar="DIR", help=out)
-    parser.add_argument("--name", help="name of its folder in runs/; NAME-2, … if it exists (default: sweep)")
+    parser.add_argument(
+        "--name", help="name of the sweep's folder in runs/; if it exists, NAME-2 and so on (default: sweep)"
+    )
     add_settings(parser, without=("learning_rate", "out", "name"))
 
 
 def run(args) -> int:
-    """Sweep and print a table; returns 0. Raises UserError when it was interrupted."""
+    """Run the sweep and print a table. Returns 0. Raises UserError if it was interrupted."""
     settings = new_settings(args.recipe, given(args))
     rates = default_rates(settings) if args.learning_rates is None else _parse(args.learning_rates)
     results = sweep(settings, rates, args.jobs)
     if not results:
-        raise UserError("interrupted before the first step was complete, so nothing was saved; start again.")
+        raise UserError("interrupted before the first step was complete, so nothing was saved; start it again.")
     print(table(results))
     folder = Path(results[0].run_dir).parent
     killed = [result for result in results if result.status == "killed"]

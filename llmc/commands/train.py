@@ -1,6 +1,6 @@
-"""`llmc train`: from the command line to a run, and its summary at the end.
+"""`llmc train`: turn the command line into a run, and print a summary at the end.
 
-Options have no default of their own: one that is not given comes from the recipe, from the run that is resumed, or from
+Options have no defaults of their own: if one is not given, its value comes from the recipe, the resumed run or
 TrainSettings, which also checks the values.
 """
 
@@ -26,8 +26,8 @@ def number_or_auto(text: str):
 
 
 TYPES = {int: int, float: float, str: str, int | None: int, str | None: str, int | str: number_or_auto}
-EXIT_STATUS = """exit status: 0 when the run is complete; 2 for bad input or an interruption; 3 when training diverged,
-that is, when the loss or the weights are no longer finite numbers; 130 when it was interrupted before it began"""
+EXIT_STATUS = """exit status: 0 if the run is complete; 2 for bad input or an interruption; 3 if training diverged,
+that is, if the loss or the weights are no longer finite numbers; 130 if it was interrupted before it began"""
 
 
 def add_arguments(parser):
@@ -38,13 +38,15 @@ def add_arguments(parser):
     parser.add_argument("--recipe", metavar="NAME", help=f"settings to start from: {', '.join(RECIPES)}")
     parser.add_argument("--dry-run", action="store_true", help="print the memory plan without training")
     add_settings(parser)
-    group = parser.add_argument_group("several processes", "mpirun and Slurm give each process its rank; otherwise:")
-    group.add_argument("--ranks", type=int, metavar="N", help="start N processes on this machine, which train together")
-    group.add_argument("--rank", type=int, metavar="N", help="which of the processes this is, from 0")
-    group.add_argument("--world", type=int, metavar="N", help="how many there are")
-    group.add_argument("--server", metavar="HOST:PORT", help="where rank 0 listens, and the others find it")
+    group = parser.add_argument_group(
+        "several processes", "mpirun and Slurm tell each process its rank; otherwise use:"
+    )
+    group.add_argument("--ranks", type=int, metavar="N", help="start N processes on this machine that train together")
+    group.add_argument("--rank", type=int, metavar="N", help="the number of this process, from 0")
+    group.add_argument("--world", type=int, metavar="N", help="how many processes there are")
+    group.add_argument("--server", metavar="HOST:PORT", help="the address where rank 0 listens and the others connect")
     group.add_argument(
-        "--init-file", metavar="PATH", help="a file visible to all ranks, into which rank 0 writes its address"
+        "--init-file", metavar="PATH", help="a file that all ranks can see, into which rank 0 writes its address"
     )
 
 
@@ -58,7 +60,10 @@ def add_settings(parser, without=()):
             _add(group, field)
     order = group.add_mutually_exclusive_group()
     about = dict(dest="shuffle", default=argparse.SUPPRESS)
-    text = f"take the batches in random order (the default); {LLM_C}: in the order of llm.c's programs, as recipes do"
+    text = (
+        f"take the batches in random order (the default), or with {LLM_C} in the order of llm.c's programs, as"
+        " recipes do"
+    )
     order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
     text = "take the batches in the order of the files"
     order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
@@ -78,7 +83,7 @@ def _add(group, field):
 
 
 def given(args) -> dict:
-    """{field of TrainSettings: value} for the options on the command line."""
+    """{field of TrainSettings: value} for the options given on the command line."""
     names = {field.name for field in fields(TrainSettings)}
     options = {name: value for name, value in vars(args).items() if name in names}
     if options.get("precision") == AUTO:
@@ -89,7 +94,7 @@ def given(args) -> dict:
 
 
 def run(args) -> int:
-    """Train and print a summary; returns 0. Raises UserError when the run was interrupted."""
+    """Train and print a summary. Returns 0. Raises UserError if the run was interrupted."""
     from llmc.distributed.lifetime import together
 
     if args.dry_run and args.resume is None:
@@ -122,7 +127,7 @@ def _train(args, ranks):
 
 
 def _launch(args) -> int:
-    """Start the processes of `--ranks N`, each with the rest of this command line."""
+    """Start the processes for `--ranks N`, each with the rest of this command line."""
     from llmc.distributed.launch import launch
 
     for name in RANKS[1:]:
@@ -140,13 +145,13 @@ def _without_ranks(words):
 def _refuse_with_resume(args):
     for name in ("recipe", "dry_run"):
         if getattr(args, name):
-            raise UserError(f"--resume continues with the settings of its run; leave out --{name.replace('_', '-')}.")
+            raise UserError(f"--resume continues with the run's own settings; leave out --{name.replace('_', '-')}.")
 
 
 def new_settings(name, options) -> TrainSettings:
     """The settings of a new run: those of the recipe `name`, if there is one, overridden by the options.
 
-    Raises UserError for options that contradict each other, or would do nothing.
+    Raises UserError for options that contradict each other or would have no effect.
     """
     if {"preset", "model"} <= options.keys():
         raise UserError("--preset and --model both choose the model; leave one of them out.")
@@ -154,12 +159,12 @@ def new_settings(name, options) -> TrainSettings:
         raise UserError("--out and --name both choose the folder; leave one of them out.")
     settings = TrainSettings(**{**(recipe(name) if name else {}), **options})
     if not settings.master_weights and not find_precision(settings.precision).is_mixed:
-        raise UserError(f"--no-master-weights is for weights of 16 bits, not for {settings.precision}; leave it out.")
+        raise UserError(f"--no-master-weights is for 16-bit weights, not for {settings.precision}; leave it out.")
     return settings
 
 
 def _plan(settings, ranks) -> str:
-    """A table of the memory that each of so many ranks would use, and what it would be with another --recompute."""
+    """A table of the memory that each of `ranks` ranks would use, also at other --recompute levels."""
     from llmc.blocks import RECOMPUTE
     from llmc.distributed.ranks import Ranks
     from llmc.model import GPT2, training_buffers
@@ -182,9 +187,9 @@ def _plan(settings, ranks) -> str:
 
 
 def _interrupted(result) -> UserError:
-    """What was saved of an interrupted run, and how to continue it."""
+    """The error of an interrupted run: what was saved, and how to continue."""
     if result.run_dir is None:
-        return UserError("interrupted before the first step was complete, so nothing was saved; start again.")
+        return UserError("interrupted before the first step was complete, so nothing was saved; start it again.")
     return UserError(
         f"interrupted after step {result.steps} of {result.run.settings.steps}; the model, log, loss curve and a sample"
         f" are in {shown(result.run_dir)}; continue with `{llmc_command('train', '--resume', result.run_dir)}`."

@@ -1,4 +1,4 @@
-"""`llmc update`: the newest version of the course, with your answers kept, in your copy and in the checkout."""
+"""`llmc update`: bring your copy and the checkout to the newest version of the course, and keep your answers."""
 
 import subprocess
 import sys
@@ -9,12 +9,14 @@ from llmc.files.reading import folder_path
 
 def add_arguments(parser):
     """The arguments of `llmc update`, for an argparse parser."""
-    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="your copy (default: the one found)")
-    parser.add_argument("--no-pull", action="store_true", help="leave out `git pull`: only bring your copy up to date")
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", help="your copy of the course (default: the one that is found)"
+    )
+    parser.add_argument("--no-pull", action="store_true", help="skip `git pull`, and only bring your copy up to date")
 
 
 def run(args) -> int:
-    """Pull, then bring the copy up to date; 0, or 2 when git could not pull, which leaves the copy to be brought."""
+    """Pull, then bring the copy up to date. Returns 0, or 2 if git could not pull; the copy is updated anyway."""
     from llmc.course.exercises import layout, own_files, own_folder, pulling
 
     copy = layout.own_copy() if args.folder is None else folder_path(args.folder)
@@ -30,11 +32,13 @@ def run(args) -> int:
     if clone:
         return (_bring_in_new_process(copy) if copy else 0) or status
     if copy is None:
-        raise UserError("there is nothing to update: no copy of the course was found, and nothing to pull from.")
+        raise UserError(
+            "there is nothing to update: there is neither a copy of the course here nor a git repository to pull."
+        )
     print("\n".join(own_folder.update(copy)))
     return 0
 
 
 def _bring_in_new_process(copy) -> int:
-    """The code on the disk may be newer by now than the code that runs here."""
+    """Update in a new process: the code on disk may now be newer than the code running here."""
     return subprocess.run([sys.executable, "-m", "llmc", "update", "--no-pull", str(copy)]).returncode

@@ -73,7 +73,7 @@ def reason() -> str:
     try:
         cupy.cuda.nvrtc.getVersion()
     except Exception as error:
-        return f"CuPy finds no NVRTC to compile kernels with ({_first_line(error)})"
+        return f"CuPy cannot find NVRTC, which it needs to compile kernels ({_first_line(error)})"
     return ""
 
 

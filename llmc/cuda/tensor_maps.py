@@ -49,7 +49,7 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
 
 def _check(name, item, shape, strides, box, swizzle):
     if name not in DRIVER_TYPES:
-        raise _wrong(f"it knows no {name}; view the array as unsigned integers of the same size")
+        raise _wrong(f"it does not support {name}; view the array as unsigned integers of the same size")
     if not 1 <= len(shape) <= MOST_AXES or 0 in shape:
         raise _wrong(f"the array has shape {shape}; it takes one to five axes, none of them empty")
     if len(box) != len(shape):
@@ -65,7 +65,7 @@ def _check(name, item, shape, strides, box, swizzle):
             )
     row = box[-1] * item
     if row % 16:
-        raise _wrong(f"a row of the box has {box[-1]} · {item} = {row} bytes, which is no multiple of 16")
+        raise _wrong(f"a row of the box has {box[-1]} · {item} = {row} bytes, which is not a multiple of 16")
     if swizzle not in SWIZZLES:
         raise _wrong(f"swizzle is {swizzle!r}; it is 0, 32, 64 or 128")
     if swizzle and row > swizzle:

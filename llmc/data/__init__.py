@@ -1,7 +1,8 @@
 """Data: token files, batch loaders, tokenizers, and the corpora that `llmc data NAME` prepares.
 
-Prepared corpora live in `data_home()`/NAME. `data_home()` is the environment variable LLMC_DATA_DIR if it is set, else
-`data/` in the source checkout, else `data/` in the current folder. llm.c keeps its own such scripts in `dev/data/`.
+Prepared corpora are kept in `data_home()`/NAME. `data_home()` is the environment variable LLMC_DATA_DIR if it is set,
+else `data/` in the source checkout, else `data/` in the current folder. llm.c's own scripts for this are in
+`dev/data/`.
 """
 
 from llmc.data.corpora import CORPORA, find_corpus, prepare_corpus, prepared

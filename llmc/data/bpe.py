@@ -1,9 +1,9 @@
-"""Byte-pair encoding, the training half: which byte sequences deserve to be tokens.
+"""The training half of byte-pair encoding: deciding which byte sequences become tokens.
 
-Follows Sennrich et al. 2016, on bytes as GPT-2 does. GPT-2's pattern cuts the text into words, and only distinct words
-are kept, with their counts. Then, num_merges times, the most frequent pair of neighbours becomes a token. Counts are
-updated only where a merge changed a word, so training takes seconds. Encoding with the result is left to tiktoken
-(`llmc/data/tokenizer.py`).
+Follows Sennrich et al. 2016, but on bytes, like GPT-2. GPT-2's pattern cuts the text into words, and only distinct
+words are kept, with their counts. Then, num_merges times, the most frequent pair of neighbours becomes a token. Counts
+are updated only where a merge has changed a word, so training takes seconds. Encoding with the result is left to
+tiktoken (`llmc/data/tokenizer.py`).
 """
 
 from collections import Counter, defaultdict
@@ -16,10 +16,10 @@ GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|
 
 
 def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[bytes]:
-    """Tokens by id: the 256 single bytes, then num_merges learned ones, in the order in which they were learned.
+    """Tokens by id: the 256 single bytes, then num_merges learned tokens, in the order in which they were learned.
 
     train_bpe("hug hug pug", 2)[256:] -> [b"ug", b"hug"]
-    Deterministic: among equally frequent pairs, the one whose bytes sort first wins. Raises UserError when the text is
+    Deterministic: among equally frequent pairs, the one whose bytes sort first wins. Raises UserError if the text is
     too short or too uniform for that many merges.
     """
     words, counts = split_words(text, pattern)
@@ -29,8 +29,8 @@ def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[b
     while len(tokens) < 256 + num_merges:
         if not pairs:
             raise UserError(
-                f"the text allows only {len(tokens) - 256} of {num_merges} merges; give more text, or choose a smaller"
-                " vocabulary."
+                f"this text allows only {len(tokens) - 256} of {num_merges} merges; give more text, or choose a"
+                " smaller vocabulary."
             )
         token = most_frequent(pairs)
         # If the halves of an older token meet again, nothing new is learned; it did not happen in 230,000 steps tried.
@@ -43,7 +43,7 @@ def train_bpe(text: str, num_merges: int, pattern: str = GPT2_PATTERN) -> list[b
 
 
 def split_words(text: str, pattern: str):
-    """Distinct words, each a list of single bytes, and how often each occurs.
+    """The distinct words, each as a list of single bytes, and how often each occurs.
 
     "ab ab" -> [[b"a", b"b"], [b" ", b"a", b"b"]], [1, 1]
     """
@@ -55,9 +55,10 @@ def split_words(text: str, pattern: str):
 
 
 def count_pairs(words, counts):
-    """How often each pair of neighbours occurs, and in which words (their indices).
+    """How often each pair of neighbours occurs, and in which words (by index).
 
-    A pair is identified by its joined bytes: "a" + "bc" and "ab" + "c" are one, as tiktoken merges both into "abc".
+    A pair is identified by its joined bytes: "a" + "bc" and "ab" + "c" count as one, because tiktoken merges both into
+    "abc".
     """
     pairs, where = Counter(), defaultdict(set)
     for i, word in enumerate(words):
@@ -68,13 +69,13 @@ def count_pairs(words, counts):
 
 
 def most_frequent(pairs: Counter) -> bytes:
-    """The pair with the highest count; among equals, the one that sorts first."""
+    """The pair with the highest count; if several have it, the one that sorts first."""
     highest = max(pairs.values())
     return min(pair for pair, count in pairs.items() if count == highest)
 
 
 def replace_word(words, counts, pairs, where, i, token):
-    """Merge `token` in word i, and move the word's share of the pair counts from its old neighbours to its new ones."""
+    """Merge `token` in word i, and move the word's share of the pair counts from its old pairs to its new ones."""
     old, new = words[i], merge(words[i], token)
     for left, right in zip(old, old[1:]):
         pairs[left + right] -= counts[i]
@@ -87,7 +88,7 @@ def replace_word(words, counts, pairs, where, i, token):
 
 
 def merge(word: list[bytes], token: bytes) -> list[bytes]:
-    """Join neighbours that together are `token`, from left to right.
+    """Join neighbours that together make `token`, from left to right.
 
     merge([b"u", b"g", b"s"], b"ug") -> [b"ug", b"s"]
     """

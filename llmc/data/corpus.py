@@ -1,7 +1,7 @@
 """A prepared corpus is a folder that holds token files for training and validation, and their tokenizer.
 
-The files are train.bin, val.bin and tokenizer.bin. The first two may also have the names that llm.c's scripts give
-them: x_train.bin and x_val.bin, or shards x_train_000001.bin, … and x_val_000000.bin.
+The files are train.bin, val.bin and tokenizer.bin. The first two may also have the names that llm.c's scripts use:
+x_train.bin and x_val.bin, or shards x_train_000001.bin, … and x_val_000000.bin.
 """
 
 import os
@@ -15,7 +15,7 @@ TOKENIZER = "tokenizer.bin"
 
 
 def data_home() -> Path:
-    """The folder that holds one folder for each prepared corpus. It may not exist yet."""
+    """The folder that contains a folder for each prepared corpus. It may not exist yet."""
     if os.environ.get("LLMC_DATA_DIR"):
         return Path(os.environ["LLMC_DATA_DIR"])
     checkout = Path(__file__).resolve().parents[2] / "data"
@@ -24,7 +24,7 @@ def data_home() -> Path:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where the tokens and the tokenizer are. train, val: a file, or a pattern of shards, as DataLoader takes it."""
+    """Where the tokens and the tokenizer are. train, val: a file, or a pattern for shards, as for DataLoader."""
 
     train: Path
     val: Path
@@ -32,7 +32,7 @@ class Corpus:
 
     @classmethod
     def in_folder(cls, folder) -> "Corpus":
-        """The files by their usual names, whether they exist or not. Raises UserError when there are two corpora."""
+        """The files under their usual names, whether they exist or not. Raises UserError if there are two corpora."""
         folder = Path(folder)
         return cls(_find(folder, "train"), _find(folder, "val"), folder / TOKENIZER)
 
@@ -43,7 +43,7 @@ class Corpus:
 
     @property
     def files(self):
-        """All three; the tokenizer is last because it is written last."""
+        """All three files; the tokenizer is last because it is written last."""
         return self.train, self.val, self.tokenizer
 
     @property
@@ -53,21 +53,21 @@ class Corpus:
 
     @property
     def lacks_only_gpt2s_tokenizer(self) -> bool:
-        """Whether the tokens are here, under the names of llm.c's scripts, which write no tokenizer beside them."""
+        """Whether the tokens are here under the names used by llm.c's scripts, which write no tokenizer for them."""
         return self.missing == [TOKENIZER] and self.train.name != "train.bin"
 
 
 def existing(path) -> list[Path]:
-    """The files that a path stands for; its last part may be a pattern."""
+    """The files that a path refers to; its last part may be a pattern."""
     return [path] if path.is_file() else sorted(path.parent.glob(path.name))
 
 
 def _find(folder, part):
-    """The path or pattern of a part ("train" or "val") in a folder; part.bin when nothing is found."""
+    """The path or pattern of a part ("train" or "val") in a folder; part.bin if nothing is found."""
     if (folder / f"{part}.bin").is_file():
         return folder / f"{part}.bin"
     names = {path.name for path in folder.glob(f"*_{part}.bin")}
     names |= {re.sub(rf"_{part}_.*", f"_{part}_*.bin", path.name) for path in folder.glob(f"*_{part}_*.bin")}
     if len(names) > 1:
-        raise UserError(f"{folder} holds several corpora ({', '.join(sorted(names))}); give each a folder of its own.")
+        raise UserError(f"{folder} holds several corpora ({', '.join(sorted(names))}); give each its own folder.")
     return folder / (names.pop() if names else f"{part}.bin")

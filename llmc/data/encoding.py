@@ -1,7 +1,7 @@
-"""Text to token ids: any text, whatever its length and contents.
+"""From text to token ids, for any text, whatever its length and contents.
 
-Where a text may be cut: GPT-2's pattern leaves the last whitespace of a run to the word that follows. So a text gives
-the same tokens in two parts when it is cut in front of a whitespace character that something else follows.
+Where a text may be cut: GPT-2's pattern attaches the last whitespace of a run to the word that follows. So two parts of
+a text give the same tokens as the whole if it is cut before a whitespace character that something else follows.
 """
 
 import re
@@ -14,7 +14,7 @@ LAST_CUT = re.compile(r".*[ \n](?=\S)", re.DOTALL)
 
 
 def encode(encoding, text: str) -> list[int]:
-    """`encoding.encode_ordinary(text)`, even for a million spaces in a row, where that function gives up."""
+    """Like `encoding.encode_ordinary(text)`, but it also copes with a million spaces in a row."""
     ids = []
     for part in _parts(text):
         ids += encoding.encode_ordinary(part)
@@ -22,7 +22,7 @@ def encode(encoding, text: str) -> list[int]:
 
 
 def _parts(text):
-    """The text, cut before the last character of each long run of whitespace that something follows."""
+    """The text, cut before the last character of each long run of whitespace that is not at its end."""
     step, at = LONG_RUN // 2, 0
     # A long run fills at least one block. Looking at blocks costs next to nothing; searching every text costs a tenth.
     if any(text[i : i + step].isspace() for i in range(0, len(text), step)):
@@ -34,10 +34,10 @@ def _parts(text):
 
 
 def pieces(parts):
-    """Parts of documents, (begins a document?, text), as pieces of about PIECE characters to encode one by one.
+    """Turn parts of documents, (begins a document?, text), into pieces of about PIECE characters to encode one by one.
 
     Text is held back until there is a place to cut, so parts may end anywhere. Only a text without such a place within
-    PIECE characters is cut regardless; it still comes back from its tokens unchanged.
+    PIECE characters is cut regardless; its tokens still decode to the same text.
     """
     held, starts = "", False
     for begins, text in parts:

@@ -1,6 +1,6 @@
-"""GPT-2's tokenizer, from wherever it can be had: a file of llm.c's, tiktoken's cache, or the network.
+"""GPT-2's tokenizer, from whatever source is available: one of llm.c's files, tiktoken's cache, or the network.
 
-Once tiktoken has delivered it, it is kept in `data_home()`/gpt2/tokenizer.bin, so the network is needed at most once.
+Once tiktoken has loaded it, it is kept in `data_home()`/gpt2/tokenizer.bin, so the network is needed at most once.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ LLMC_NAME = "gpt2_tokenizer.bin"  # the name of that file
 
 
 def gpt2_encoding():
-    """GPT-2's `tiktoken.Encoding`. Raises UserError when it is not on this machine and cannot be fetched."""
+    """GPT-2's `tiktoken.Encoding`. Raises UserError if it is not on this machine and cannot be downloaded."""
     kept = _kept()
     if _is_gpt2(kept):
         return read_tokenizer(kept)
@@ -29,9 +29,9 @@ def gpt2_encoding():
 
 
 def gpt2_file(folder) -> Path:
-    """A tokenizer.bin of GPT-2 for the token files in `folder`: from there, from its parent, or from `data_home()`.
+    """GPT-2's tokenizer.bin for the token files in `folder`: from that folder, its parent, or `data_home()`.
 
-    Raises UserError when there is none and none can be made.
+    Raises UserError if there is none and none can be made.
     """
     for place in (Path(folder) / LLMC_NAME, Path(folder).absolute().parent / LLMC_NAME, _kept()):
         if _is_gpt2(place):
@@ -53,7 +53,7 @@ def _is_gpt2(path):
 
 
 def _from_tiktoken():
-    """From tiktoken's cache or the network; past the cache when that is damaged beyond tiktoken's own repair."""
+    """Load it from tiktoken's cache or the network; bypass the cache if tiktoken cannot repair it."""
     try:
         return _encoding()
     except (OSError, ValueError):  # no network, a damaged download, or a cache that cannot be read or written
@@ -64,8 +64,8 @@ def _from_tiktoken():
         return _encoding()
     except (OSError, ValueError):
         raise UserError(
-            "GPT-2's tokenizer is not on this machine and cannot be fetched; connect to a network once, give llm.c's"
-            f" {LLMC_NAME} with --tokenizer, or learn a tokenizer from the text with --tokenizer own."
+            "GPT-2's tokenizer is not on this machine and cannot be downloaded; connect to a network once, give"
+            f" llm.c's {LLMC_NAME} with --tokenizer, or learn a tokenizer from the text with --tokenizer own."
         ) from None
     finally:
         os.environ.pop("TIKTOKEN_CACHE_DIR")

@@ -1,8 +1,8 @@
 """Batches from token files, in the order of llm.c's `llmc/dataloader.h` without shuffling.
 
-A file is read from front to back in steps of B·T tokens, then the next file. Several processes (`world`) take turns:
-batch i of process `rank` begins at token (i·world + rank)·B·T. Each batch reads B·T + 1 tokens, because y is x
-shifted by one token.
+Each file is read from front to back in steps of B·T tokens, then the next file follows. Several processes (`world`)
+take turns: batch i of process `rank` begins at token (i·world + rank)·B·T. Each batch reads B·T + 1 tokens, because y
+is x shifted by one token.
 """
 
 import numpy as np
@@ -13,12 +13,12 @@ from llmc.errors import UserError
 
 
 class DataLoader:
-    """Endless batches. `num_batches` of them are an epoch over all files; then the first file starts again.
+    """An endless supply of batches. After `num_batches`, an epoch over all files, the first file starts again.
 
-    path: token file, a pattern ("…/x_train_*.bin") or a list of files · B, T: batch size and sequence length · V: if
+    path: a token file, a pattern ("…/x_train_*.bin") or a list of files · B, T: batch size and sequence length · V: if
     given, ids must be < V (checked when a file is opened) · rank, world: the number of this process, and how many there
-    are. `num_tokens` counts the tokens of all files. Raises UserError for a bad file, for one with too few tokens for
-    one batch of every process, and, also later in `next_batch`, for a file that has disappeared or shrunk.
+    are. `num_tokens` is the number of tokens in all files. Raises UserError for a bad file, for a file with too few
+    tokens for one batch of every process, and (also later, in `next_batch`) for a file that has disappeared or shrunk.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, rank: int = 0, world: int = 1):
@@ -46,7 +46,7 @@ class DataLoader:
         return read_tokens(self.shards.paths[0])
 
     def head(self, n: int) -> np.ndarray:
-        """(n,) uint16: the first n tokens across all files, fewer when there are fewer."""
+        """(n,) uint16: the first n tokens across all files, or fewer if there are fewer."""
         return self.shards.head(n)
 
     def reset(self):
@@ -58,11 +58,12 @@ class DataLoader:
         return {"epoch": self.epoch, "shard": self._shard, "sample": self._sample}
 
     def load_state(self, state: dict):
-        """Go to a position that `state()` gave. Raises UserError when these files do not have it."""
+        """Go to a position that `state()` gave. Raises UserError if these files do not have it."""
         epoch, shard, sample = (int(state[name]) for name in ("epoch", "shard", "sample"))
         if epoch < 0 or not 0 <= shard < len(self._batches):
             raise UserError(
-                f"the data has no shard {shard} of epoch {epoch}, where the run stopped; use the data it began with."
+                f"the run stopped in shard {shard} of epoch {epoch}, which this data does not have; use the data"
+                " it began with."
             )
         self._seek(epoch, shard, 0)
         if not 0 <= sample <= self._batches[self._file]:
@@ -85,7 +86,7 @@ class DataLoader:
         return self._x, self._y
 
     def _seek(self, epoch, shard, sample):
-        """Go to a batch by opening its file. When that fails, nothing has changed."""
+        """Go to a batch by opening its file. If that fails, nothing changes."""
         order = self._shard_order(epoch)
         self.shards.open(order[shard])
         self.epoch, self._shard, self._sample = epoch, shard, sample
@@ -97,7 +98,7 @@ class DataLoader:
         return range(len(self._batches))
 
     def _longest_read(self):
-        """Tokens of a batch that are read in one stretch."""
+        """How many tokens of a batch are read in one go."""
         return self.B * self.T
 
     def _fill(self, sample):

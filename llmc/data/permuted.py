@@ -1,8 +1,9 @@
-"""Batches in the order of llm.c's loader when it shuffles (`llmc/dataloader.h` and `llmc/rand.h`), batch for batch.
+"""Batches in exactly the order of llm.c's loader when it shuffles (`llmc/dataloader.h` and `llmc/rand.h`).
 
-Its generator is mt19937, as PyTorch's, seeded 42 + rank. An epoch begins by permuting the list of files, as the epoch
-before left it; then, as each file is opened, its windows of B·T·world tokens are permuted anew. All numbers come from
-the one generator, so an order follows from the seed, the numbers of windows, and the place; nothing else is kept.
+Its generator is mt19937, like PyTorch's, seeded with 42 + rank. An epoch begins by permuting the list of files that the
+previous epoch left; then, as each file is opened, its windows of B·T·world tokens are permuted anew. All numbers come
+from the same generator, so an order depends only on the seed, the numbers of windows and the position; nothing else is
+stored.
 """
 
 from typing import NamedTuple
@@ -22,7 +23,7 @@ MATRIX = (0, 0x9908B0DF)
 
 
 class Order(NamedTuple):
-    """files: the order of the files in an epoch · windows: (n,) the order of the windows in one of them · random: the
+    """files: the order of the files in an epoch · windows: (n,) the order of the windows in one file · random: the
     RandomState after drawing them."""
 
     files: list
@@ -31,9 +32,10 @@ class Order(NamedTuple):
 
 
 def order_at(seed: int, counts, epoch: int, shard: int) -> Order:
-    """The Order in the shard-th file of an epoch. counts: windows of each file · seed: llm.c's is 42 + rank.
+    """The Order in the shard-th file of an epoch. counts: the number of windows in each file · seed: 42 + rank in
+    llm.c.
 
-    Everything is drawn again from the start, which is quick: a billion tokens in windows of 4096 take 5 ms.
+    Everything is drawn again from the start, which is fast: a billion tokens in windows of 4096 take 5 ms.
     """
     random, files = np.random.RandomState(seed % 2**32), list(range(len(counts)))
     for _ in range(epoch):
@@ -45,9 +47,9 @@ def order_at(seed: int, counts, epoch: int, shard: int) -> Order:
 
 
 def permuted(items: list, random) -> list:
-    """items, of which the i-th, from the last to the second, changes places with one that is drawn from the first i.
+    """The items, after swapping the i-th, from the last to the second, with one drawn from the first i.
 
-    Drawn modulo i, as in llm.c: not quite fair, by one part in 2^32 / i.
+    Drawn modulo i, as in llm.c, which is unfair by one part in 2^32 / i.
     """
     items = list(items)
     drawn = _draw(random, len(items) - 1) % np.arange(len(items), 1, -1)  # (items - 1,)
@@ -57,7 +59,7 @@ def permuted(items: list, random) -> list:
 
 
 def _draw(random, n) -> np.ndarray:
-    """(n,) the generator's next numbers, of 32 bits."""
+    """(n,) the generator's next 32-bit numbers."""
     return random.randint(0, 1 << 32, n, np.uint32).astype(np.int64)
 
 
@@ -68,9 +70,9 @@ def _skip(random, n):
 
 
 def read_permutation(file, size: int) -> bytes:
-    """What `permutation` returned, from the next bytes of an open file of `size` bytes.
+    """Read what `permutation` returned from the next bytes of an open file of `size` bytes.
 
-    Raises ValueError when the file ends before them, or they make no sense.
+    Raises ValueError if the file ends too soon, or the bytes make no sense.
     """
     parts = []
     for _ in ("files", "windows"):
@@ -92,7 +94,7 @@ def read_permutation(file, size: int) -> bytes:
 class PermutedLoader(DataLoader):
     """Like DataLoader, but in llm.c's shuffled order.
 
-    path, B, T, V, rank, world as in DataLoader · seed: plus rank, the generator's; llm.c's is 42.
+    path, B, T, V, rank, world: as in DataLoader · seed: the generator's seed, to which rank is added; 42 in llm.c.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, seed: int = SEED, rank: int = 0, world: int = 1):
@@ -106,8 +108,9 @@ class PermutedLoader(DataLoader):
     def load_state(self, state: dict, saved: bytes = b"", epochs: int = 1):
         """Go to a position that `state()` gave, and take over its seed.
 
-        saved: what `permutation` was there on rank 0, to be checked. llm.c's files do not say which epoch it was: it is
-        looked for in so many. Raises UserError when these files do not have that position, or another order.
+        saved: what `permutation` gave there on rank 0, to check against. llm.c's files do not say which epoch it was,
+        so it is searched for in `epochs` of them. Raises UserError if these files do not have that position, or a
+        different order.
         """
         self.seed, first = int(state.get("seed", self.seed)), int(state["epoch"])
         super().load_state(state)
@@ -117,14 +120,15 @@ class PermutedLoader(DataLoader):
             if saved == self.permutation({**state, "epoch": epoch}, rank=0):
                 return super().load_state({**state, "epoch": epoch})
         raise UserError(
-            "the order of batches in this checkpoint is not the one that llm.c's loader draws for these files; use the"
-            " data, batch size, sequence length and number of ranks that the run began with."
+            "this checkpoint's order of batches is not the one that llm.c's loader draws for these files; use"
+            " the data, batch size, sequence length and number of ranks that the run began with."
         )
 
     def permutation(self, state: dict, rank: int | None = None) -> bytes:
-        """What llm.c adds to its optimizer state: order of the files, of the windows of one, and its generator.
+        """What llm.c adds to its optimizer state: the order of the files, the order of one file's windows, and its
+        generator.
 
-        state: a position that `state()` gave · rank: by default, our own.
+        state: a position that `state()` gave · rank: our own by default.
         """
         seed = self.seed + (self.rank if rank is None else rank)
         order = order_at(seed, self._batches, state["epoch"], state["shard"])
@@ -135,14 +139,14 @@ class PermutedLoader(DataLoader):
         return b"".join(part.tobytes() for pair in lists for part in pair) + generator.tobytes()
 
     def _seek(self, epoch, shard, sample):
-        """Draw the order of the windows of the shard."""
+        """Draw the order of the windows in the shard."""
         super()._seek(epoch, shard, sample)
         self._windows = order_at(self.seed + self.rank, self._batches, epoch, shard).windows
 
     def _shard_order(self, epoch):
-        """The order of the files in an epoch: drawn."""
+        """The order of the files in an epoch, drawn at random."""
         return order_at(self.seed + self.rank, self._batches, epoch, 0).files
 
     def _fill(self, sample):
-        """Read the window that comes `sample`-th."""
+        """Read the `sample`-th window in this order."""
         super()._fill(int(self._windows[sample]))

@@ -1,7 +1,7 @@
-"""The token files behind a path: one file, or the shards that a pattern names, read by position.
+"""The token files that a path refers to (one file, or the shards that match a pattern), read by position.
 
 A shard is read with `seek` and `read`, never mapped. If a mapped file is truncated, the next access kills the process
-(SIGBUS); a read that comes back short can be reported. An open file stays readable when it is deleted.
+(SIGBUS), whereas a read that comes back short can be reported. An open file stays readable after it is deleted.
 """
 
 import glob
@@ -16,9 +16,9 @@ RESTORE = "restore the tokens that the run began with, or start a new run from i
 
 
 def find_shards(path) -> list[Path]:
-    """The files that `path` stands for: a file, a pattern ("…/x_train_*.bin"; sorted by name, as in llm.c), or a list.
+    """The files that `path` refers to: a file, a pattern ("…/x_train_*.bin"; sorted by name, as in llm.c), or a list.
 
-    Raises UserError when a pattern matches nothing or a list is empty.
+    Raises UserError if a pattern matches nothing or a list is empty.
     """
     if isinstance(path, list | tuple):
         paths = [Path(p) for p in path]
@@ -34,16 +34,16 @@ def find_shards(path) -> list[Path]:
 
 
 def count_tokens(path) -> int:
-    """Number of tokens in all files of `path`, by their headers. Raises UserError for a bad file."""
+    """The number of tokens in all files of `path`, according to their headers. Raises UserError for a bad file."""
     return sum(layout(p).ntok for p in find_shards(path))
 
 
 class Shards:
-    """Random access to the tokens of several files, one of which is open at a time.
+    """Random access to the tokens of several files, with one of them open at a time.
 
-    `sizes`: the number of tokens of each. With V, a shard is read through whenever it is opened: its ids are checked,
-    and its digest is compared with the one before. Every method raises UserError for a file that is bad, has
-    disappeared, has shrunk, or holds other tokens than before.
+    `sizes`: the number of tokens in each. With V, a shard is read in full whenever it is opened, to check its ids and
+    compare its digest with the earlier one. Every method raises UserError for a file that is bad, has disappeared or
+    shrunk, or holds different tokens than before.
     """
 
     def __init__(self, path, V=None):
@@ -71,18 +71,19 @@ class Shards:
         self._file, self._index = file, index
 
     def fingerprints(self) -> list:
-        """[[name, number of tokens, SHA-256 of the tokens or None]] for each shard; None for those never opened."""
+        """[[name, number of tokens, SHA-256 of the tokens]], one for each shard; the SHA-256 is None if it was never
+        opened."""
         return [[path.name, *rest] for path, *rest in zip(self.paths, self.sizes, self._digests)]
 
     def expect(self, fingerprints):
-        """Raise UserError unless these are the shards that gave the fingerprints, now or when one is opened later.
+        """Raise UserError, now or when a shard is opened later, unless these shards match the fingerprints.
 
-        Their names may differ: only tokens count.
+        Their names may differ; only the tokens count.
         """
         if len(fingerprints) != len(self.paths):
             raise UserError(
-                f"{self.paths[0].parent} holds {len(self.paths)} token files where the run had {len(fingerprints)};"
-                f" {RESTORE}."
+                f"{self.paths[0].parent} holds {len(self.paths)} token files, but the run had"
+                f" {len(fingerprints)}; {RESTORE}."
             )
         for index, (_, ntok, digest) in enumerate(fingerprints):
             if self.sizes[index] != ntok:
@@ -93,13 +94,13 @@ class Shards:
                 self._compare(index, digest)
 
     def _compare(self, index, digest):
-        """Remember the digest of a shard. Raises UserError when it had another one before."""
+        """Remember the digest of a shard. Raises UserError if it had a different one before."""
         if self._digests[index] not in (None, digest):
-            raise UserError(f"{self.paths[index]} holds other tokens than earlier in this run; {RESTORE}.")
+            raise UserError(f"{self.paths[index]} holds different tokens than earlier in this run; {RESTORE}.")
         self._digests[index] = digest
 
     def buffer(self, n) -> np.ndarray:
-        """An empty array (n,) for `read`, in the dtype of the open shard."""
+        """An empty array (n,) for `read`, with the dtype of the open shard."""
         return np.empty(n, self._layouts[self._index].dtype)
 
     def read(self, start, out):
@@ -127,7 +128,7 @@ class Shards:
         return np.concatenate(parts) if parts else np.empty(0, np.uint16)  # (n,)
 
     def close(self):
-        """Close the open shard, if there is one."""
+        """Close the open shard, if any."""
         if self._file is not None:
             self._file.close()
         self._file, self._index = None, None

@@ -1,7 +1,7 @@
-"""Batches in random order, as llm.c's loader gives with should_shuffle, but in an order of our own.
+"""Batches in random order, as from llm.c's loader with should_shuffle, but in our own order.
 
-In file order a batch is one stretch of text, B·T tokens on one subject. Shuffled, its B rows come from B places, and
-the same number of steps teaches the model clearly more.
+In file order, a batch is one stretch of text: B·T tokens on one subject. When shuffled, its B rows come from B places,
+and the model learns clearly more in the same number of steps.
 """
 
 import numpy as np
@@ -13,8 +13,8 @@ class ShuffledLoader(DataLoader):
     """Like DataLoader, but each epoch takes the files in a random order, cuts each into windows of T tokens at a random
     offset, and takes the windows in a random order.
 
-    path, B, T, V, rank, world as in DataLoader · seed: the order depends on nothing but seed, epoch and file, so the
-    position of a DataLoader and the seed are all the state there is.
+    path, B, T, V, rank, world: as in DataLoader · seed: the order depends only on seed, epoch and file, so the whole
+    state is a DataLoader's position and the seed.
     """
 
     def __init__(self, path, B: int, T: int, V: int | None = None, seed: int = 0, rank: int = 0, world: int = 1):
@@ -31,7 +31,7 @@ class ShuffledLoader(DataLoader):
         super().load_state(state)
 
     def _shard_order(self, epoch):
-        """The order of the files in an epoch: drawn at random."""
+        """The order of the files in an epoch, drawn at random."""
         many = len(self._batches)
         return np.random.default_rng([self.seed, epoch, many]).permutation(many).tolist()
 

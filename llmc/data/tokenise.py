@@ -1,11 +1,11 @@
-"""From a stream of text to a stream of tokens, on all cores, in order, in the memory of a few batches.
+"""From a stream of text to a stream of tokens: in order, on all cores, and in the memory of a few batches.
 
 Text comes as (begins a document?, text): a whole document, or a piece of one, as `llmc.data.encoding.pieces` cuts it.
 The end-of-text token comes before each document, as in llm.c's scripts.
 
-The work is done by processes, not threads: tiktoken releases the interpreter lock while it encodes, but on short
-documents threads spend their time waiting for that lock. Measured on 16 cores, in MB of text a second: pages of 3 kB,
-60 with threads and 150 with processes; sections of Shakespeare, 9 and 82.
+Processes, not threads, do the work: tiktoken releases the interpreter lock while it encodes, but with short documents,
+threads spend their time waiting for that lock. On 16 cores, pages of 3 kB took 60 MB of text a second with threads and
+150 with processes; sections of Shakespeare 9 and 82.
 """
 
 import multiprocessing
@@ -28,7 +28,7 @@ SMALL = 8  # batches; fewer are encoded in this process, in about the time that 
 
 
 def encode_pieces(encoding, batch) -> np.ndarray:
-    """(ntok,) uint16: the tokens of each (begins, text), after an end-of-text token where a document begins."""
+    """(ntok,) uint16: the tokens of each (begins, text), with an end-of-text token wherever a document begins."""
     stream = []
     for begins, text in batch:
         if begins:
@@ -41,7 +41,7 @@ def tokenise(pieces, encoding, processes=None):
     """Yield the tokens of all pieces in order, as arrays (n,) uint16, whichever process encoded them.
 
     processes: None for one per core; a small text is encoded in this process. At most two batches per process are in
-    flight at any time, so memory does not grow with the text. Raises UserError when the processes are killed.
+    flight at any time, so memory does not grow with the text. Raises UserError if the processes are killed.
     """
     batches, processes = in_batches(pieces), processes or cores()
     first = list(islice(batches, SMALL))
@@ -85,8 +85,8 @@ def _in_processes(batches, encoding, processes):
             yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UserError(
-            "a process that encodes text ended early; free some memory, or, in a script of your own, call llmc under"
-            ' `if __name__ == "__main__":`.'
+            "a process that was encoding text ended early; free some memory or, in your own script, call llmc"
+            ' under `if __name__ == "__main__":`.'
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -96,7 +96,7 @@ def _in_processes(batches, encoding, processes):
 
 
 def _start(tokens, eot_id):
-    """Make the tokenizer, once. Ctrl-C is left to the parent; when the parent ends, however it ends, so does this."""
+    """Make the tokenizer once. Ctrl-C is left to the parent; however the parent ends, this process ends with it."""
     global _encoding
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

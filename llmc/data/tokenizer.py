@@ -1,9 +1,9 @@
-"""Tokenizers: a list of tokens becomes a `tiktoken.Encoding`, kept in llm.c's tokenizer.bin (`llmc/tokenizer.h`).
+"""Tokenizers: turns a list of tokens into a `tiktoken.Encoding`, stored as llm.c's tokenizer.bin (`llmc/tokenizer.h`).
 
 The file holds the bytes of every token by id, including the end-of-text token. A byte-level BPE needs nothing more: the
 rank of a merge is its id. The pattern that cuts text into words is not in the file; every tokenizer here uses GPT-2's.
-Encode with `llmc.data.encode(encoding, text)`: it takes any text, and never turns the characters "<|endoftext|>" in it
-into the special token.
+Encode with `llmc.data.encode(encoding, text)`: it takes any text, and never turns the characters "<|endoftext|>" into
+the special token.
 """
 
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ def make_encoding(token_bytes: list[bytes], eot_id: int, name: str = "llmc") -> 
     """The tokenizer with these V tokens, ordered by id; the one at eot_id must be b"<|endoftext|>" and is special.
 
     make_encoding(train_bpe(text, 767) + [b"<|endoftext|>"], 1023).n_vocab -> 1024
-    Raises UserError when a token is empty or occurs twice, when a single byte is missing, or when eot_id is wrong.
+    Raises UserError if a token is empty or occurs twice, if a single byte is missing, or if eot_id is wrong.
     """
     import tiktoken
 
@@ -55,7 +55,7 @@ def make_encoding(token_bytes: list[bytes], eot_id: int, name: str = "llmc") -> 
 
 
 def _first_double(token_bytes):
-    """(id, bytes) of the first token that has occurred before."""
+    """(id, bytes) of the first token that is a duplicate."""
     seen = set()
     for i, token in enumerate(token_bytes):
         if token in seen:
@@ -64,7 +64,7 @@ def _first_double(token_bytes):
 
 
 def token_table(encoding: "tiktoken.Encoding") -> list[bytes]:
-    """The bytes of all V tokens, ordered by id, including the end-of-text token."""
+    """The bytes of all V tokens in order of id, including the end-of-text token."""
     return [encoding.decode_single_token_bytes(i) for i in range(encoding.n_vocab)]
 
 
@@ -81,8 +81,8 @@ def token_lengths(encoding: "tiktoken.Encoding") -> np.ndarray:
 def write_tokenizer(path, encoding: "tiktoken.Encoding", version: int = VERSION):
     """Write tokenizer.bin, under a temporary name until it is complete. version: 2, or 1, which has no end-of-text id.
 
-    Raises UserError for a token longer than 255 bytes, for version 1 when the end-of-text id is not GPT-2's 50256
-    (which its readers assume), or when the file cannot be written.
+    Raises UserError for a token longer than 255 bytes, for version 1 if the end-of-text id is not GPT-2's 50256 (which
+    its readers assume), or if the file cannot be written.
     """
     tokens, eot_id = token_table(encoding), encoding.eot_token
     if version not in (1, VERSION) or (version == 1 and eot_id != GPT2_END):
@@ -92,7 +92,8 @@ def write_tokenizer(path, encoding: "tiktoken.Encoding", version: int = VERSION)
     for i, token in enumerate(tokens):
         if len(token) > LONGEST:
             raise UserError(
-                f"token {i} has {len(token)} bytes, and tokenizer.bin allows {LONGEST}; learn a tokenizer without it."
+                f"token {i} has {len(token)} bytes, but tokenizer.bin allows only {LONGEST}; learn a tokenizer"
+                " without it."
             )
     with atomic_write(path) as file:
         file.write(make_header(MAGIC, version, len(tokens), *([eot_id] if version == VERSION else [])).tobytes())
@@ -102,7 +103,7 @@ def write_tokenizer(path, encoding: "tiktoken.Encoding", version: int = VERSION)
 def read_tokenizer(path) -> "tiktoken.Encoding":
     """The tokenizer in an llm.c tokenizer.bin of version 2 or 1 (where the end-of-text id is GPT-2's 50256).
 
-    llm.c's gpt2_tokenizer.bin gives exactly GPT-2's encoding, without a download. Raises UserError when the file is
+    llm.c's gpt2_tokenizer.bin gives exactly GPT-2's encoding, without a download. Raises UserError if the file is
     missing, of another kind, truncated or too long, or does not hold a usable set of tokens.
     """
     header = read_header(path, MAGIC, (1, VERSION), "a tokenizer file")

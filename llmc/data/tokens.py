@@ -1,7 +1,8 @@
 """Token files: a text as numbers on disk, in llm.c's format (`dev/data/data_common.py`): header, then uint16 token ids.
 
-llm.c's first release wrote int32 without a header; that form is read and written too. Nothing marks it: a file is taken
-for it when it does not begin with a magic number, consists of whole int32 words, and each could be a token id.
+llm.c's first release wrote int32 without a header; that format can be read and written too. Nothing marks it, so a file
+is taken to be in that format if it does not begin with a magic number and consists of whole int32 words that could all
+be token ids.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ class Layout(NamedTuple):
 def layout(path) -> Layout:
     """The layout of a token file, from its header and size, or, without a header, from all of its ids.
 
-    Raises UserError when the file is missing, not a token file, of another version, truncated or empty.
+    Raises UserError if the file is missing, not a token file, of another version, truncated or empty.
     """
     first, size = _first_word(path)
     if first is not None and 0 <= first <= HIGHEST and size % 4 == 0:
@@ -47,13 +48,13 @@ def layout(path) -> Layout:
     if first not in (None, MAGIC) and size > SIZE and size % 2 == 0:
         load = f"load({str(path)!r})" if first == NUMPY else f"fromfile({str(path)!r}, 'uint16')"
         raise UserError(
-            f"{path} is not a token file: it begins with {first}, not with the magic number {MAGIC}; if it holds ids,"
-            f" as nanoGPT's files do, make it one by `llmc.data.write_tokens('tokens.bin', numpy.{load})`."
+            f"{path} is not a token file: it begins with {first}, not with the magic number {MAGIC}; if it holds"
+            f" ids, like nanoGPT's files, convert it with `llmc.data.write_tokens('tokens.bin', numpy.{load})`."
         )
     header = read_header(path, MAGIC, (VERSION,), "a token file")
     ntok = int(header[2])
     if ntok < 1:
-        raise UserError(f"{path} is an empty token file: its header says {ntok} tokens; prepare the data again.")
+        raise UserError(f"{path} is empty: its header says {ntok} tokens; prepare the data again.")
     check_size(path, SIZE + 2 * ntok)
     return Layout(DTYPES["uint16"], SIZE, ntok)
 
@@ -66,7 +67,7 @@ def _first_word(path):
 
 
 def _check_headerless(path, found: Layout):
-    """Raise UserError unless every word of a file without a header can be a token id, and not all are zero."""
+    """Raise UserError unless every word of a file without a header could be a token id, and not all are zero."""
     nonzero = False
     for index, tokens in chunks(path, found):
         if int(tokens.min()) < 0 or int(tokens.max()) > HIGHEST:
@@ -77,13 +78,14 @@ def _check_headerless(path, found: Layout):
             )
         nonzero = nonzero or bool(tokens.any())
     if not nonzero:
-        raise UserError(f"{path} is not a token file: it holds nothing but zeros; prepare the data again.")
+        raise UserError(f"{path} is not a token file: it holds only zeros; prepare the data again.")
 
 
 def chunks(path, found: Layout):
     """Yield (index of the first id, ids (n,)) from front to back.
 
-    The file is read, not mapped, so that one that shrinks meanwhile is a UserError and not the end of the process.
+    The file is read, not mapped, so that a file that shrinks meanwhile causes a UserError and does not kill the
+    process.
     """
     with opened(path) as file:
         file.seek(found.offset)
@@ -101,9 +103,9 @@ def shrunk(path) -> UserError:
 
 
 def check_ids(path, found: Layout, V: int) -> str:
-    """The SHA-256 of all ids of a file. Raises UserError at the first one that a vocabulary of V does not have.
+    """The SHA-256 of all ids in a file. Raises UserError at the first id that a vocabulary of V does not have.
 
-    This is one pass over the file.
+    This takes one pass over the file.
     """
     sha = hashlib.sha256()
     for index, tokens in chunks(path, found):
@@ -113,10 +115,10 @@ def check_ids(path, found: Layout, V: int) -> str:
 
 
 def read_tokens(path, V=None) -> np.ndarray:
-    """The tokens of a file as a read-only memory map (ntok,): uint16, or int32 in the form of the first release.
+    """The tokens of a file as a read-only memory map (ntok,): uint16, or int32 in the first release's format.
 
-    With V, every id is checked to be < V (one pass over the file). Raises UserError when the file is missing, not a
-    token file, of another version, truncated or empty, or when it holds an id that a vocabulary of V does not have.
+    With V, every id is checked to be < V (one pass over the file). Raises UserError if the file is missing, not a token
+    file, of another version, truncated or empty, or if it holds an id that a vocabulary of V does not have.
     """
     found = layout(path)
     if V is not None:
@@ -131,10 +133,10 @@ def read_tokens(path, V=None) -> np.ndarray:
 
 
 def write_tokens(path, tokens, form="uint16"):
-    """Write token ids (ntok,), of any integer type or in a list, under a temporary name until the file is complete.
+    """Write token ids (ntok,), of any integer type or as a list, under a temporary name until the file is complete.
 
     [7, 8] -> 1024 bytes of header that say "2 tokens", then 07 00 08 00; with form "int32", no header and 4 bytes each
-    Raises UserError when there are no tokens, when one does not fit uint16, or when the file cannot be written.
+    Raises UserError if there are no tokens, if one does not fit into uint16, or if the file cannot be written.
     """
     with token_writer(path, form) as writer:
         writer.append(tokens)
@@ -142,7 +144,7 @@ def write_tokens(path, tokens, form="uint16"):
 
 @contextmanager
 def token_writer(path, form="uint16"):
-    """A TokenWriter for a file that appears, whole, if the block ends without an error. Raises like `write_tokens`."""
+    """A TokenWriter whose file appears, complete, if the block ends without an error. Raises like `write_tokens`."""
     if form not in DTYPES:
         raise UserError(f"there is no token format {form!r}; choose {' or '.join(DTYPES)}.")
     with atomic_write(path) as file:
@@ -152,7 +154,7 @@ def token_writer(path, form="uint16"):
 
 
 class TokenWriter:
-    """Writes tokens as they come. `ntok` counts them."""
+    """Writes tokens as they arrive. `ntok` counts them."""
 
     def __init__(self, file, path, form):
         self.ntok, self._file, self._path, self._form = 0, file, path, form
@@ -160,7 +162,7 @@ class TokenWriter:
             file.write(bytes(SIZE))  # the header: it holds the count, so it is written last
 
     def append(self, tokens):
-        """Add token ids (n,), of any integer type or in a list."""
+        """Add token ids (n,), of any integer type or as a list."""
         tokens = np.asarray(tokens)
         if not tokens.size:
             return
@@ -170,7 +172,7 @@ class TokenWriter:
         _check_range(tokens, HIGHEST, f"the tokens for {self._path}", "a token file stores uint16", self.ntok)
         self.ntok += tokens.size
         if self.ntok > MOST:
-            raise UserError(f"{self._path} would hold more than {MOST:,} tokens; write them as several shards.")
+            raise UserError(f"{self._path} would hold more than {MOST:,} tokens; split them into several shards.")
         self._file.write(tokens.astype(DTYPES[self._form]).tobytes())
 
     def finish(self):
@@ -183,7 +185,7 @@ class TokenWriter:
 
 
 def _check_range(tokens, highest, whose, hint, index=0):
-    """Raise UserError for the first of tokens (n,) outside 0..highest. index: of tokens[0], for the message."""
+    """Raise UserError for the first of tokens (n,) outside 0..highest. index: that of tokens[0], for the message."""
     if 0 <= int(tokens.min()) and int(tokens.max()) <= highest:
         return
     at = int(np.flatnonzero((tokens < 0) | (tokens > highest))[0])

@@ -1,9 +1,10 @@
-"""A model that all ranks train together: each on its own batches, with the same weights.
+"""A model that all ranks train together, each on its own batches but with the same weights.
 
 Data parallel: gradients are summed over all ranks, and each makes the same update. ZeRO-1 (Rajbhandari et al. 2020):
-each rank has the moments and master weights of its part of every tensor, gets the sum of those gradients alone, updates
-that part, and the parts are gathered. It computes the same numbers; only the norm is added up in another order. Parts
-are cut as in llm.c: of each tensor, of one layer, rank r has the r-th of `world` equal pieces.
+each rank has the moments and master weights for its part of every tensor, gets the sum of only those gradients, updates
+that part, and then the parts are gathered. It computes the same numbers; only the norm is added up in a different
+order. Tensors are split as in llm.c: rank r has the r-th of `world` equal pieces of each tensor or, if it is stacked,
+of each layer.
 """
 
 from functools import cached_property
@@ -16,11 +17,10 @@ ALONE = Ranks()
 
 
 class DataParallel:
-    """The ranks, and what they do between the backward pass and the next forward pass of a model.
+    """The ranks, and what they do between a model's backward pass and its next forward pass.
 
-    communicator: what carries arrays of the model's backend, by default the ranks themselves; an Nccl for those on
-    GPUs, which, if it `hides` that, carries the gradients of a layer while the backward pass goes on with the one
-    before it.
+    communicator: what carries the arrays of the model's backend; by default the ranks themselves, and for GPUs an Nccl.
+    If that `hides` sums, it carries a layer's gradients while the backward pass goes on with the layer before.
     """
 
     def __init__(self, model, ranks=ALONE, communicator=None):
@@ -35,7 +35,7 @@ class DataParallel:
     # ------------------------------------------------------------------------------------------ gradients
 
     def sum_gradients(self):
-        """Replace the gradients by their sum over all ranks: with ZeRO-1, in `own_grads`, those of our part."""
+        """Replace the gradients by their sum over all ranks; with ZeRO-1, only those of our part, in `own_grads`."""
         if self.final:
             return  # they are under way
         if not self.is_sharded:
@@ -46,7 +46,7 @@ class DataParallel:
                 self.communicator.reduce_scatter(own, whole)
 
     def _sum_beside(self, layer):
-        """The same for one layer, while the backward pass goes on; with None for the rest, and what follows waits."""
+        """The same for one layer, while the backward pass goes on; None does the rest, and makes what follows wait."""
         model, communicator = self.model, self.communicator
         stacked = layer is not None
         names = [p.name for p in model.table if p.stacked == stacked]
@@ -63,8 +63,8 @@ class DataParallel:
     def global_norm(self) -> float:
         """Euclidean norm of the summed gradients, without the loss scale.
 
-        Each rank adds up the squares of its part, piece by piece, also where it has all of them: so a clipped gradient
-        is the same with ZeRO-1 and without it. Backends that run ahead of the host take everything at once, in float64.
+        Each rank adds up the squares of its part, piece by piece, even if it has all parts, so that a clipped gradient
+        is the same with and without ZeRO-1. Backends that run ahead of the host take everything at once, in float64.
         """
         model, ranks = self.model, self.ranks
         at_once = model.runs_ahead or model.config.C % ranks.world
@@ -79,9 +79,9 @@ class DataParallel:
         return sqrt(ranks.sum(sum(norm * norm for norm in norms))[0])
 
     def norm_there(self):
-        """The same for `GPT2.update` of a model that runs ahead, as an array: nothing waits for it.
+        """The same as an array, for `GPT2.update` of a model that runs ahead, so that nothing waits for it.
 
-        None without ZeRO-1: then `update` finds it itself.
+        None without ZeRO-1, because then `update` computes the norm itself.
         """
         if not self.is_sharded:
             return None
@@ -107,7 +107,7 @@ class DataParallel:
         return own_pieces(self.model.params, self.model.table, *self.model.part)
 
     def _flats(self, name):
-        """The pieces of one of the model's buffers, which stay where they are."""
+        """The pieces of one of the model's buffers, as views."""
         if name not in self._kept:
             self._kept[name] = pieces(getattr(self.model, name), self.model.table, self.model.part[1])
         return self._kept[name]

@@ -1,6 +1,6 @@
-"""Messages over a socket: one byte that says what kind it is, the length, then the bytes.
+"""Messages over a socket: one byte for the kind of message, the length, then the bytes.
 
-A rank that ends too early sends its reason as its last message, so that the others can tell the user.
+A rank that ends too early sends the reason as its last message, so that the others can tell the user.
 """
 
 import socket
@@ -18,7 +18,7 @@ ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}  # a machine 
 
 
 class Peer:
-    """The connection to one rank. name: "rank 1", for sentences · silence: seconds that we wait for a byte of it."""
+    """The connection to one rank. name: "rank 1", for messages · silence: the seconds to wait for its next byte."""
 
     def __init__(self, connection, name, silence=SILENCE):
         self.connection, self.name, self.silence = connection, name, silence
@@ -31,7 +31,7 @@ class Peer:
                     connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def send(self, data, kind=DATA):
-        """Send the bytes of a bytes-like object."""
+        """Send the contents of a bytes-like object."""
         data = memoryview(data)
         head, small = HEAD.pack(kind, data.nbytes), data.nbytes <= SMALL
         try:
@@ -42,16 +42,18 @@ class Peer:
             raise self._lost(error) from None
 
     def receive(self, into=None):
-        """The next message; into: a writable memoryview that it must fill exactly.
+        """Receive the next message; into: a writable memoryview that it must fill exactly.
 
-        Raises RankLost when the rank has ended, with its reason if it gave one.
+        Raises RankLost if the rank has ended, with the reason if it gave one.
         """
         kind, size = HEAD.unpack(self._read(memoryview(bytearray(HEAD.size))))
         if kind == END and size < LONGEST_TEXT:
             reason = bytes(self._read(memoryview(bytearray(size)))).decode("utf-8", "replace")
             raise RankLost(f"{self.name} has ended: {reason}")
         if kind != DATA or (size != into.nbytes if into is not None else size > LONGEST_TEXT):
-            raise RankLost(f"{self.name} sent something that this run does not expect; use one version of llmc on all.")
+            raise RankLost(
+                f"{self.name} sent something that this run does not expect; use the same version of llmc on all ranks."
+            )
         return self._read(memoryview(bytearray(size)) if into is None else into)
 
     def _read(self, view):
@@ -67,15 +69,15 @@ class Peer:
         return view
 
     def _lost(self, error=None):
-        """The RankLost of a connection that is gone; what the rank still had to say comes first."""
+        """The RankLost for a lost connection; if the rank still had something to say, that comes first."""
         if isinstance(error, TimeoutError) and error.errno is None:  # ours, not that of a machine that is gone
             silence = f"{self.silence:.0f} seconds"
-            return RankLost(f"{self.name} has been silent for {silence}; it is stuck: start all again.")
+            return RankLost(f"{self.name} has been silent for {silence}, so it seems stuck; start all ranks again.")
         details = f" ({why(error)})" if error and not isinstance(error, (ConnectionError, ValueError)) else ""
         return RankLost(f"{self.name} has ended{details}, so the run cannot go on.")
 
     def close(self, reason=""):
-        """Say why, if there is a reason, and hang up."""
+        """Send the reason, if there is one, and hang up."""
         try:
             if reason:
                 self.connection.settimeout(1.0)  # the other side may not be listening

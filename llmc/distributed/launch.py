@@ -1,6 +1,6 @@
-"""`--ranks N`: the ranks of one machine, each a process of its own, started and watched by this one.
+"""`--ranks N`: ranks on one machine, each in its own process, started and watched by this one.
 
-Rank 0 talks to the terminal. The others are heard only when it cannot speak any more.
+Rank 0 writes to the terminal. The others' output is shown only if rank 0 can no longer write.
 """
 
 import os
@@ -25,9 +25,9 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def launch(arguments, ranks) -> int:
-    """Run `llmc` with these arguments as so many ranks; returns the exit status of the run.
+    """Run `llmc` with these arguments as `ranks` ranks; returns the exit status of the run.
 
-    Raises UserError, with what is known, when rank 0 did not get to say why it has ended.
+    Raises UserError, with what is known, if rank 0 could not say why it ended.
     """
     if ranks < 1:
         raise UserError(f"--ranks must be a whole number of at least 1, not {ranks}.")
@@ -47,7 +47,7 @@ def launch(arguments, ranks) -> int:
 
 
 def _start(arguments, rank, world, folder):
-    """The process of one rank. When this one ends, however it ends, its standard input closes, and it ends, too."""
+    """Start one rank's process. However this process ends, the rank's standard input then closes, and it ends too."""
     root = str(Path(llmc.__file__).resolve().parents[1])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     where = ["--rank", str(rank), "--world", str(world), "--init-file", str(folder / "address")]
@@ -66,7 +66,7 @@ def _start(arguments, rank, world, folder):
 
 
 def _passing_on(processes):
-    """A handler that gives signals to all ranks. From a terminal, they get Ctrl-C twice: a run takes that for once."""
+    """A handler that passes signals on to all ranks. From a terminal they get Ctrl-C twice; a run counts it once."""
 
     def pass_on(number, frame):
         for process in processes:
@@ -77,7 +77,7 @@ def _passing_on(processes):
 
 
 def _wait(processes):
-    """Until all ranks have ended; when one fails, the others get some time to do so. Returns the first that failed."""
+    """Wait until all ranks have ended; if one fails, the others get some time to end. Returns the first that failed."""
     first, since = None, 0.0
     while any(process.poll() is None for process in processes):
         if first is None:
@@ -94,11 +94,11 @@ def _last_line(path) -> str:
 
 
 def _status(first, statuses, said) -> int:
-    """The exit status of the run: rank 0's, if it ended by itself, and so has told the user why."""
+    """The exit status of the run: rank 0's, if it ended by itself and so has told the user why."""
     if statuses[0] > 0 or first is None:
         return statuses[0]
     if first > 0:
         raise UserError(f"rank {first} failed: {said[first - 1] or f'its exit status is {statuses[first]}'}")
     raise UserError(
-        f"rank 0 was ended by signal {-statuses[0]}; what it has saved is whole, so continue from there with --resume."
+        f"rank 0 was ended by signal {-statuses[0]}; whatever it saved is intact, so continue from there with --resume."
     )

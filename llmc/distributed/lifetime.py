@@ -1,4 +1,4 @@
-"""The life of the ranks in one command: they meet, work, and leave together, or end together when one of them fails."""
+"""The life of the ranks in one command: they connect, work and leave together, or end together if one of them fails."""
 
 import sys
 import traceback
@@ -10,9 +10,9 @@ from llmc.distributed.start import connect
 
 @contextmanager
 def together(say=None, **where):
-    """`with together(rank=…, …) as ranks:` connects as `start.connect` does, and leaves at the end.
+    """`with together(rank=…, …) as ranks:` connects like `start.connect`, and leaves at the end.
 
-    When this rank fails, the others learn why: its UserError says it, and anything else is a mistake of ours.
+    If this rank fails, the others learn why: from its UserError or, for any other error, that it was a bug in llmc.
     """
     ranks = connect(say=say or _to_stderr, **where)
     try:
@@ -25,7 +25,7 @@ def together(say=None, **where):
 
 
 def _reason(error, ranks):
-    """What the others are told."""
+    """The reason that the other ranks are told."""
     if isinstance(error, RankLost):
         return str(error)
     if isinstance(error, KeyboardInterrupt):

@@ -1,7 +1,7 @@
-"""Ranks over MPI, on arrays of the host: mpirun (or srun) has started the processes, mpi4py carries the numbers.
+"""Ranks over MPI, for arrays on the host: mpirun (or srun) has started the processes, mpi4py carries the numbers.
 
-MPI may add in any order, so it only carries: each rank gets one part of every array, adds it in the order of ranks, and
-the sums are gathered.
+MPI may add in any order, so it only carries data: each rank gets one part of every array, adds it in the order of
+ranks, and then the sums are gathered.
 """
 
 import os
@@ -19,7 +19,7 @@ EXTRA = '".[mpi]"'
 
 
 class MpiRanks(Ranks):
-    """See Ranks. A rank that fails ends all of them, as mpirun does when a process dies."""
+    """See Ranks. A rank that fails ends all ranks, just as mpirun does if a process dies."""
 
     ends_when_closed = True
 
@@ -45,7 +45,7 @@ class MpiRanks(Ranks):
             out[c] = self._part_of_sum(np.ascontiguousarray(parts[:, c]).reshape(-1))
 
     def _part_of_sum(self, array):
-        """(n / world,) our part of the sum of all ranks' arrays (n,), of which each rank sends us that part."""
+        """(n / world,) our part of the sum of all ranks' arrays (n,); each rank sends us that part of its array."""
         received = np.empty_like(array)  # (n,)
         self._mpi.Alltoall(as_bytes(array), as_bytes(received))
         first, *others = received.reshape(self.world, -1)  # (n / world,) each
@@ -75,8 +75,8 @@ class MpiRanks(Ranks):
 
 
 def connect(started: int) -> MpiRanks:
-    """The ranks that mpirun has started, so many. Raises UserError where mpi4py is missing, or finds no MPI library, or
-    one to which this mpirun does not belong: then each process would train alone.
+    """The `started` ranks that mpirun has started. Raises UserError if mpi4py is missing, finds no MPI library, or
+    finds one that does not belong to this mpirun, because then each process would train alone.
     """
     try:
         from mpi4py import MPI
@@ -88,16 +88,17 @@ def connect(started: int) -> MpiRanks:
         raise UserError(f"mpi4py finds no MPI library ({first}); run `{pip('install', 'mpich')}`.") from None
     if MPI.COMM_WORLD.Get_size() != started:
         raise UserError(
-            f"mpirun started {started} processes, but mpi4py sees {MPI.COMM_WORLD.Get_size()}: it uses another MPI"
-            f" ({MPI.Get_library_version().split(',')[0].strip()}); start the ranks with that one's mpirun."
+            f"mpirun started {started} processes, but mpi4py sees {MPI.COMM_WORLD.Get_size()}: it uses another"
+            f" MPI ({MPI.Get_library_version().split(',')[0].strip()}); start the ranks with that MPI's mpirun."
         )
     return MpiRanks(MPI.COMM_WORLD)
 
 
 def _wait_until_read(stream, at_most=2.0):
-    """Wait, `at_most` seconds, until the launcher has taken from its pipe what we wrote, and a moment to pass it on.
+    """Wait, at most `at_most` seconds, until the launcher has read our output, and a moment longer so it can pass it
+    on.
 
-    A terminal, a file and some systems do not say how much is unread; there the moment must do.
+    A terminal, a file and some systems do not say how much is unread; for them, the moment must be enough.
     """
     end, unread = time.monotonic() + at_most, bytearray(b"\1\0\0\0")
     with suppress(OSError, ImportError, ValueError):

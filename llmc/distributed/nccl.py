@@ -1,7 +1,7 @@
-"""What ranks do together with arrays on GPUs, by NVIDIA's NCCL: one process and one GPU for each rank.
+"""What ranks do together with arrays on GPUs, using NVIDIA's NCCL: each rank has one process and one GPU.
 
-Calls are launched on CuPy's current stream and return at once, like kernels. NCCL itself neither notices that a rank
-has died nor ends: whoever starts it has to look out (`TcpRanks.watch`; mpirun does it by itself).
+Calls are launched on CuPy's current stream and return at once, like kernels. NCCL does not notice that a rank has died,
+and does not end either, so its caller has to watch the ranks (`TcpRanks.watch`; mpirun does so by itself).
 """
 
 import faulthandler
@@ -23,7 +23,7 @@ PATIENCE = 2.0  # seconds that a process has to end by itself
 
 
 class Nccl:
-    """The calls of Ranks that move arrays, for CuPy's. ranks: through which NCCL's processes find one another."""
+    """The calls of Ranks that move arrays, for CuPy's arrays. ranks: how NCCL's processes find one another."""
 
     def __init__(self, ranks):
         import cupy
@@ -49,18 +49,18 @@ class Nccl:
         self._communicator.reduceScatter(_at(array), _at(out), out.size, *how)
 
     def all_gather(self, array, part):
-        """*array (n,) = the parts (n / world,) of all ranks; part may lie in its place there."""
+        """*array (n,) = the parts (n / world,) of all ranks; part may already be in its place in array."""
         self._communicator.allGather(_at(part), _at(array), part.size, self._type(part), _current().ptr)
 
     def broadcast(self, array):
-        """*array (n,) = that of rank 0."""
+        """*array (n,) = rank 0's array."""
         self._communicator.broadcast(_at(array), _at(array), array.size, self._type(array), 0, _current().ptr)
 
     @cached_property
     def hides(self):
-        """Whether sums are so slow, between our GPUs, that they should be hidden behind other work with `beside`.
+        """Whether sums between our GPUs are so slow that they should be hidden behind other work with `beside`.
 
-        NCCL's copies take multiprocessors from that work: on two H200s a step with hidden sums was the slower one.
+        NCCL's copies take multiprocessors away from that work: on two H200s, a step with hidden sums was slower.
         """
         import cupy
 
@@ -76,7 +76,7 @@ class Nccl:
 
     @contextmanager
     def group(self):
-        """All calls inside are one launch."""
+        """All calls inside become one launch."""
         self._nccl.groupStart()
         try:
             yield
@@ -85,13 +85,14 @@ class Nccl:
 
     @contextmanager
     def beside(self):
-        """Calls inside run as one, after all that is launched so far, and beside what is launched next until `join`."""
+        """Calls inside run as one, after everything launched so far, and in parallel with what is launched before
+        `join`."""
         self._stream.wait_event(_mark(self._reached))
         with self._stream, self.group():
             yield
 
     def join(self):
-        """What is launched from here on waits for the calls that run beside."""
+        """Everything launched from here on waits for the calls that run in parallel."""
         with self._stream:
             done = _mark(self._done)
         _current().wait_event(done)
@@ -101,17 +102,17 @@ class Nccl:
 
 
 def use_gpu(ranks):
-    """Make the GPU of this rank, by its number among those of its machine, the current one; returns its Nccl.
+    """Make this rank's GPU, chosen by its number on its machine, the current one; returns its Nccl.
 
-    Raises UserError where there are fewer GPUs than ranks, or no NCCL.
+    Raises UserError if there are fewer GPUs than ranks, or if NCCL is missing.
     """
     import cupy
 
     count = number_of_gpus()
     if ranks.neighbours > count:
-        raise UserError(f"{ranks.neighbours} ranks need as many GPUs, and this machine has {count}; start fewer ranks.")
+        raise UserError(f"{ranks.neighbours} ranks need as many GPUs, but this machine has {count}; start fewer ranks.")
     if not available():
-        raise UserError("several GPUs need NCCL, which CuPy does not find here; run one rank, or install NCCL.")
+        raise UserError("several GPUs need NCCL, which CuPy cannot find here; run one rank, or install NCCL.")
     cupy.cuda.Device(ranks.local).use()
     communicator = Nccl(ranks)
     ranks.watch(_leave)
@@ -119,16 +120,16 @@ def use_gpu(ranks):
 
 
 def _end_soon():
-    """See to it that this process ends in PATIENCE seconds, whatever it still waits for.
+    """Make sure that this process ends in PATIENCE seconds, whatever it is still waiting for.
 
-    NCCL's own way, ncclCommAbort, does not come back while a CUDA graph waits for a rank that has ended, and the end of
-    the interpreter waits for the GPU. So the clock must be one that needs no interpreter.
+    NCCL's own way, ncclCommAbort, does not return while a CUDA graph waits for a rank that has ended, and the
+    interpreter's exit waits for the GPU. So the timer must be one that needs no interpreter.
     """
     faulthandler.dump_traceback_later(PATIENCE, exit=True, file=open(os.devnull, "w"))
 
 
 def _leave(lost):
-    """End this process: it waits for a GPU that waits for one that will never answer."""
+    """End this process, which waits for a GPU that waits for another that will never answer."""
     print(f"llmc: {lost}", file=sys.stderr, flush=True)
     os._exit(UserError.status)
 
@@ -154,5 +155,5 @@ def _current():
 
 
 def _mark(event):
-    """The event, which now stands for what the current stream has been given so far."""
+    """Record the event, which now marks everything that the current stream has been given so far."""
     return _current().record(event)

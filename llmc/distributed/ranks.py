@@ -1,9 +1,9 @@
-"""What ranks do together. `Ranks` itself is a process that is alone: everything is there already.
+"""What ranks do together. `Ranks` itself is for a single process, which already has everything.
 
-A rank is one of `world` processes, and its number from 0. All of them make the same calls in the same order, and none
-returns before what it needs from the others has come. A sum is taken in the order of ranks, whoever carries the
-numbers, and those of 16 bits are added in float32 and rounded once: so the bits of a run do not depend on how its ranks
-met, and what `reduce_scatter` gives each rank is what `all_reduce` would have given it, to the last bit.
+A rank is one of `world` processes, and also its number, counted from 0. All ranks make the same calls in the same
+order, and none returns before it has what it needs from the others. Sums are taken in the order of ranks, whatever
+carries the numbers, and 16-bit numbers are added in float32 and rounded once. So the bits of a run do not depend on how
+its ranks are connected, and `reduce_scatter` gives each rank exactly the bits that `all_reduce` would give it.
 """
 
 import json
@@ -18,14 +18,14 @@ CHUNK = 1 << 20  # elements that are added at a time
 
 
 class RankLost(UserError):
-    """Another rank has ended, or cannot be reached any more, so this one cannot go on."""
+    """Another rank has ended or can no longer be reached, so this one cannot go on."""
 
 
 class Ranks:
-    """All the ranks of a run, as one of them sees them. Arrays are flat, without gaps, and on the host.
+    """All the ranks of a run, as seen by one of them. Arrays are flat, without gaps, and on the host.
 
-    rank: our number · world: how many there are · neighbours: how many of them run on this machine, as far as known ·
-    local: our number among these.
+    rank: our number · world: how many ranks there are · neighbours: how many of them run on this machine, as far as
+    known · local: our number among these.
     """
 
     rank = 0
@@ -38,38 +38,39 @@ class Ranks:
         """*array (n,) = the sum of all ranks' arrays."""
 
     def reduce_scatter(self, out, array):
-        """*out (n / world,) = our part of the sum of all ranks' arrays (n,); array itself may hold anything then."""
+        """*out (n / world,) = our part of the sum of all ranks' arrays (n,); afterwards array may hold anything."""
         out[...] = array
 
     def all_gather(self, array, part):
-        """*array (n,) = the parts (n / world,) of all ranks, one after the other. part may lie in its place there."""
+        """*array (n,) = the parts (n / world,) of all ranks, one after another; part may already be in its place in
+        array."""
         array[...] = part
 
     def broadcast(self, array):
         """*array (n,) = that of rank 0."""
 
     def exchange(self, value, shape=object) -> list:
-        """The values, in JSON's types, of all ranks, in their order; shape: what each must be (see checked_json)."""
+        """All ranks' values, in JSON's types and in the order of ranks; shape: what each must be (see checked_json)."""
         return [value]
 
     def group(self):
-        """`with ranks.group():` around calls of which none needs the result of another: they may run as one."""
+        """`with ranks.group():` around calls that do not need each other's results, so that they may run as one."""
         return nullcontext()
 
     def close(self, reason=""):
-        """Leave. reason: why, if it is too early; the others learn it. Without one, wait until all of them leave."""
+        """Leave. reason: why, if it is too early, to tell the others. Without a reason, wait until all ranks leave."""
 
     def watch(self, lost):
-        """Have lost(RankLost) called if a rank ends while this one is stuck; where mpirun ends all, it need not be."""
+        """Have lost(RankLost) called if a rank ends while this one is stuck; not needed if mpirun ends all of them."""
 
     # ------------------------------------------------------------------------- made of these
 
     def share(self, value, shape=object):
-        """The value, in JSON's types and of this shape, that rank 0 has; what the others give is ignored."""
+        """Rank 0's value, in JSON's types and of this shape; the others' values are ignored."""
         return from_text(to_text(self.exchange(value if self.rank == 0 else None)[0]), shape)
 
     def sum(self, *numbers) -> list:
-        """Of each number, its sum over all ranks, in float64."""
+        """The sum of each number over all ranks, in float64."""
         array = np.array(numbers, np.float64)  # (how many,)
         self.all_reduce(array)
         return array.tolist()
@@ -83,7 +84,7 @@ class Ranks:
         self.sum(0.0)
 
     def agree(self, what):
-        """Raise UserError unless {name: value} is the same on all ranks: it names what differs, and on which rank."""
+        """Raise UserError, naming what differs and on which rank, unless {name: value} is the same on all ranks."""
         all_of_them = self.exchange(what, dict)
         for rank, other in enumerate(all_of_them):
             for name, value in all_of_them[0].items():
@@ -95,12 +96,12 @@ class Ranks:
 
 
 def add(total, array):
-    """*total (k,) += array (k,), where total is float32 for arrays of 16 bits, and otherwise of their type."""
+    """*total (k,) += array (k,), where total is float32 for 16-bit arrays, and otherwise of the same type."""
     np.add(total, array if array.dtype == total.dtype else array.astype(total.dtype), out=total)
 
 
 def wide(array):
-    """What a sum of such arrays is kept in: a copy of it, in float32 if it has 16 bits."""
+    """An array for the sum of such arrays: a copy of this one, in float32 if it has 16 bits."""
     return array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype)
 
 
@@ -112,7 +113,7 @@ def chunks(size, step=CHUNK):
 def as_bytes(array) -> memoryview:
     """The memory of an array (n,) without gaps, whatever its type."""
     if not array.flags.c_contiguous:
-        raise ValueError("an array that ranks exchange must lie in one piece")
+        raise ValueError("an array that ranks exchange must be contiguous")
     return memoryview(array.view(np.uint8))
 
 
@@ -122,10 +123,10 @@ def to_text(value) -> bytes:
 
 
 def from_text(text, shape=object):
-    """The value of `to_text`. Raises RankLost for anything else, and for a value that is not of this shape."""
+    """The value that `to_text` encoded. Raises RankLost for anything else, and for a value of the wrong shape."""
     try:
         return parse_json(text, shape)
     except ValueError as error:
         raise RankLost(
-            f"a rank sent what this run does not expect ({error}); use one version of llmc on all."
+            f"a rank sent something that this run does not expect ({error}); use the same version of llmc on all ranks."
         ) from None

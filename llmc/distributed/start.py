@@ -1,8 +1,8 @@
-"""From options and the environment to a rank: MPI, an address, or a file that all ranks see.
+"""From options and the environment to a rank: through MPI, an address, or a file that all ranks can see.
 
-mpirun and Slurm tell each process its number in environment variables. Where neither has started it, `--rank` and
-`--world` do; then the ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
-At `--server`, the ranks know each other by the secret in LLMC_SECRET.
+mpirun and Slurm tell each process its number in environment variables; otherwise, `--rank` and `--world` do. Then the
+ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
+At `--server`, the ranks recognise each other by the secret in LLMC_SECRET.
 """
 
 import hashlib
@@ -27,28 +27,28 @@ PMIX = "PMIX_RANK"  # Slurm has started an MPI program
 
 
 def connect(rank=None, world=None, server=None, init_file=None, say=print, patience=tcp.PATIENCE) -> Ranks:
-    """The ranks of this run; alone, without options and a launcher.
+    """Connect the ranks of this run; without options and a launcher, there is only one.
 
-    rank, world: as options · server: "HOST:PORT", or with init_file "HOST" · say(line): hears of strangers at the port.
-    Raises UserError for options that do not belong together, and when the ranks do not come together.
+    rank, world: as in the options · server: "HOST:PORT", or "HOST" with init_file · say(line): is told about strangers
+    at the port. Raises UserError for options that do not belong together, and if the ranks cannot connect.
     """
     launcher, *found = _launcher()
     if server is None and init_file is None:
         if rank is not None or world is not None:
             raise UserError(
-                "--rank and --world need a place where the ranks meet: --server HOST:PORT or --init-file PATH."
+                "--rank and --world need a place where the ranks can meet; add --server HOST:PORT or --init-file PATH."
             )
         if launcher == "Slurm":
             raise UserError(
-                f"Slurm started {found[1]} processes, but not as an MPI program; say where they meet, with --server"
-                " HOST:PORT or --init-file PATH."
+                f"Slurm started {found[1]} processes, but not as an MPI program; say where they can meet with"
+                " --server HOST:PORT or --init-file PATH."
             )
         return Ranks() if launcher is None else mpi.connect(found[1])
     if (rank is None) != (world is None):
         raise UserError("--rank and --world belong together; give both, or let mpirun or Slurm set them.")
     rank, world = (rank, world) if rank is not None else found
     if rank is None:
-        raise UserError("this process does not know which of the ranks it is; give it --rank and --world.")
+        raise UserError("this process does not know which rank it is; give it --rank and --world.")
     if not 0 <= rank < world:
         raise UserError(f"--rank must be a number from 0 to {max(world, 1) - 1}, one less than --world, not {rank}.")
     if init_file is not None:
@@ -60,12 +60,15 @@ def connect(rank=None, world=None, server=None, init_file=None, say=print, patie
         return tcp.join(host, port, rank, world, token, patience)
     listening = tcp.listen(host, port)
     if not secret:
-        say(f"whoever reaches {server} is trusted to be a rank; set LLMC_SECRET, the same for all ranks, to know them.")
+        say(
+            f"anyone who can reach {server} is trusted to be a rank; to check, set LLMC_SECRET to the same value for"
+            " all ranks."
+        )
     return tcp.serve(listening, world, token, say, patience)
 
 
 def _launcher():
-    """(who has started several processes, our rank, how many), or (None, None, None)."""
+    """(what started several processes, our rank, how many there are), or (None, None, None)."""
     for name, variables in LAUNCHERS.items():
         values = [os.environ.get(variable, "") for variable in variables]
         if all(value.isdecimal() for value in values) and int(values[1]) > 1:
@@ -85,11 +88,13 @@ def _address(server):
 
 
 def _meet_by_file(path, host, rank, world, say, patience):
-    """Rank 0 writes where it listens, and a secret, which only those who can read the file can know."""
+    """Rank 0 writes its address and a secret into the file, so that only those who can read it can connect."""
     if host is not None and ":" in host.replace("::", ""):
-        raise UserError("with --init-file, rank 0 chooses its port: give --server HOST, or leave it out.")
+        raise UserError(
+            "with --init-file, rank 0 chooses its own port; give --server HOST without a port, or leave it out."
+        )
     if path.exists() and not path.is_file():  # to read a pipe would take for ever
-        raise UserError(f"{path} is no regular file; give another --init-file.")
+        raise UserError(f"{path} is not a regular file; give another --init-file.")
     if rank:
         return _join_by_file(path, rank, world, patience)
     server, token = tcp.listen(host or _own_address()), secrets.token_bytes(16)
@@ -102,7 +107,7 @@ def _meet_by_file(path, host, rank, world, say, patience):
 
 
 def _write(path, text):
-    """Write a file that only its owner can read, whole at once."""
+    """Write a file that only its owner can read, all at once."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -113,7 +118,7 @@ def _write(path, text):
 
 
 def _join_by_file(path, rank, world, patience):
-    """Wait for the file; one that an earlier run has left leads nowhere, or to others, until rank 0 replaces it."""
+    """Wait for the file; one left by an earlier run leads nowhere, or to other ranks, until rank 0 replaces it."""
     end = time.monotonic() + patience
     while time.monotonic() < end:
         text = _read(path)
@@ -124,12 +129,12 @@ def _join_by_file(path, rank, world, patience):
             return tcp.join(*where, patience=0, still=same)
         time.sleep(0.05)
     raise UserError(
-        f"after {patience:.0f} seconds, rank 0 cannot be found by {path}; give all ranks the same --init-file."
+        f"rank 0 could not be found through {path} in {patience:.0f} seconds; give all ranks the same --init-file."
     )
 
 
 def _read(path) -> str:
-    """What the file says; "" as long as there is none."""
+    """What the file says; "" while there is none."""
     try:
         return path.read_text("ascii", "replace")
     except OSError:
@@ -137,7 +142,7 @@ def _read(path) -> str:
 
 
 def _own_address():
-    """The address of this machine's name; that of the machine for itself where the name has none."""
+    """The address of this machine's name, or the loopback address if the name has none."""
     try:
         return socket.gethostbyname(socket.gethostname())
     except OSError:

@@ -1,8 +1,8 @@
-"""Ranks over TCP, for CPUs and for start-up: all of them are connected to rank 0, which adds and distributes.
+"""Ranks over TCP, for CPUs and for start-up: all of them connect to rank 0, which adds and distributes.
 
-Only rank 0 listens, at the one address that it was given, and only until all ranks have come. Everything passes through
-it, which is slower than MPI for many ranks, but needs nothing to be installed. There is no encryption: as with MPI and
-NCCL, the network must be one that you trust.
+Only rank 0 listens, at the one address that it was given, and only until all ranks have connected. Everything passes
+through it, which is slower than MPI for many ranks, but needs no installation. Nothing is encrypted: as with MPI and
+NCCL, use a network you trust.
 """
 
 import hmac
@@ -27,11 +27,11 @@ ANSWER = 5.0  # seconds that whoever connects has to say who it is
 
 
 class NotThere(UserError):
-    """Nobody answers where rank 0 should be."""
+    """Nothing answers where rank 0 should be."""
 
 
 class TcpRanks(Ranks):
-    """See Ranks. peers: of rank 0, the others in their order; of any other rank, rank 0 alone."""
+    """See Ranks. peers: for rank 0, the others in order; for any other rank, only rank 0."""
 
     def __init__(self, rank, world, peers, local=0, neighbours=1):
         self.rank, self.world, self.peers = rank, world, peers
@@ -59,7 +59,7 @@ class TcpRanks(Ranks):
         out[...] = parts[0]
 
     def _add_all(self, array):
-        """*array (n,) += those of all other ranks, in their order."""
+        """*array (n,) += the arrays of all other ranks, in order."""
         for c in chunks(array.size):
             total, other = wide(array[c]), np.empty_like(array[c])  # (≤ CHUNK,) both
             for peer in self.peers:
@@ -90,7 +90,7 @@ class TcpRanks(Ranks):
             self.peers[0].send(to_text(value))
             values = from_text(self.peers[0].receive(), [shape])
             if len(values) != self.world:
-                raise RankLost(f"rank 0 sent {len(values)} values for {self.world} ranks; start all again.")
+                raise RankLost(f"rank 0 sent {len(values)} values for {self.world} ranks; start all ranks again.")
             return values
         values = [value, *(from_text(peer.receive(), shape) for peer in self.peers)]
         for peer in self.peers:
@@ -106,9 +106,9 @@ class TcpRanks(Ranks):
             peer.close(reason)
 
     def watch(self, lost):
-        """Call lost(RankLost), in a thread of its own, when a rank hangs up, and we do not notice it ourselves in time.
+        """Call lost(RankLost), in a separate thread, if a rank hangs up and we do not notice it ourselves in time.
 
-        For those who wait for something that will not come, and is not ours to end.
+        This is for callers that wait for something that will not come and that we cannot end.
         """
         peers = {peer.connection.fileno(): peer for peer in self.peers}
         hung_up = select.poll()
@@ -138,7 +138,7 @@ def _receive(peer, array):
 
 
 def listen(host, port=0):
-    """A socket that listens at this address alone; port 0: a free one. Raises UserError when that cannot be."""
+    """A socket that listens only at this address; port 0 takes a free one. Raises UserError if that is impossible."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         server = socket.socket(family, kind)
@@ -152,10 +152,10 @@ def listen(host, port=0):
 
 
 def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
-    """Rank 0: wait for the others at a listening socket, which is closed then.
+    """Rank 0: wait for the others at a listening socket, then close it.
 
-    token: 16 bytes that they must know · say(line): hears of those who are no ranks of this run. Raises UserError when
-    not all have come after `patience` seconds, and when the ranks do not agree on who they are.
+    token: 16 bytes that they must know · say(line): is told about strangers that are not ranks of this run. Raises
+    UserError if not all have connected after `patience` seconds, and if the ranks do not agree on who they are.
     """
     end, peers = time.monotonic() + patience, {}
     where = "{}:{}".format(*server.getsockname()[:2])
@@ -167,12 +167,12 @@ def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
             except TimeoutError:
                 missing = ", ".join(str(rank) for rank in range(1, world) if rank not in peers)
                 raise UserError(
-                    f"after {patience:.0f} seconds, rank {missing} of {world} has not come to {where}; start all ranks"
-                    " with the same --server, --world and LLMC_SECRET."
+                    f"after {patience:.0f} seconds, rank {missing} of {world} has not connected to {where}; start all"
+                    " ranks with the same --server, --world and LLMC_SECRET."
                 ) from None
             rank, its_world = _hello(connection, token)
             if rank is None:
-                say(f"somebody at {stranger} who is no rank of this run spoke to {where}, and was not listened to.")
+                say(f"ignored a connection to {where} from {stranger}, which is not a rank of this run.")
                 connection.close()
                 continue
             with suppress(OSError):  # whoever hangs up so early is missed in a moment
@@ -194,7 +194,7 @@ def serve(server, world, token=b"", say=print, patience=PATIENCE) -> TcpRanks:
 
 
 def _hello(connection, token):
-    """(rank, world) of somebody who has connected; (None, None) unless it greets as ranks do."""
+    """(rank, world) of a new connection; (None, None) unless it sends the greeting that ranks send."""
     connection.settimeout(ANSWER)
     said = b""
     try:
@@ -212,18 +212,21 @@ def _hello(connection, token):
 
 
 def _wrong(rank, its_world, world, peers):
-    """What is wrong with a rank that has come; "" if nothing is."""
+    """What is wrong with a rank that has connected; "" if nothing is."""
     if its_world != world:
-        return f"rank {rank} was started with --world {its_world}, and rank 0 with --world {world}; give all the same."
+        return (
+            f"rank {rank} was started with --world {its_world}, but rank 0 with --world {world}; give all ranks the"
+            " same."
+        )
     if not 0 < rank < world or rank in peers:
         return f"two processes were started as rank {rank}; give each its own --rank, from 0 to {world - 1}."
     return ""
 
 
 def join(host, port, rank, world, token=b"", patience=PATIENCE, still=None) -> TcpRanks:
-    """Any other rank: connect to rank 0, which may not be there yet. Raises NotThere when it does not come.
+    """Any other rank: connect to rank 0, which may not be there yet. Raises NotThere if it does not appear.
 
-    still(): whether to wait on for the answer of somebody who listens there; by default, until patience ends.
+    still(): whether to keep waiting for an answer from whatever listens there; by default, until patience ends.
     """
     end = time.monotonic() + patience
     while True:
@@ -233,17 +236,23 @@ def join(host, port, rank, world, token=b"", patience=PATIENCE, still=None) -> T
         except (OSError, OverflowError) as error:
             if time.monotonic() > end or not isinstance(error, (ConnectionError, TimeoutError)):
                 reason = why(error) if isinstance(error, OSError) else error
-                raise NotThere(f"rank {rank} cannot reach rank 0 at {host}:{port}: {reason}.") from None
+                raise NotThere(
+                    f"rank {rank} cannot reach rank 0 at {host}:{port}: {reason}; check the address, and that rank 0"
+                    " has started."
+                ) from None
             time.sleep(0.05)
     if not _is_rank_0(connection, HELLO.pack(GREETING, token, rank, world), still or (lambda: time.monotonic() < end)):
         connection.close()
-        raise NotThere(f"who listens at {host}:{port} is not rank 0 of this run, or has another LLMC_SECRET.")
+        raise NotThere(
+            f"the process listening at {host}:{port} is not rank 0 of this run, or has a different LLMC_SECRET; check"
+            " both."
+        )
     peer = Peer(connection, "rank 0", 1.1 * SILENCE)  # it waits for the others, and knows sooner which of them is stuck
     return _with_neighbours(TcpRanks(rank, world, [peer]))
 
 
 def _is_rank_0(connection, hello, still):
-    """Whether the other side greets us back, as only a rank does that knows our token."""
+    """Whether the other side returns our greeting, as only a rank that knows our token can."""
     said = b""
     connection.settimeout(0.2)
     try:
@@ -264,7 +273,7 @@ def _is_rank_0(connection, hello, still):
 
 
 def _with_neighbours(ranks):
-    """The ranks, once they know which of them run on this machine."""
+    """The ranks, after they have found out which of them run on this machine."""
     names = ranks.exchange(socket.gethostname(), str)
     here = [rank for rank, name in enumerate(names) if name == names[ranks.rank]]
     ranks.local, ranks.neighbours = here.index(ranks.rank), len(here)

@@ -10,17 +10,17 @@ from llmc.errors import UserError, cannot
 
 @contextmanager
 def atomic_write(path, mode: str = "wb"):
-    """Open a temporary file next to `path` and rename it to `path` when the block ends without an error.
+    """Open a temporary file next to `path`, and rename it to `path` if the block ends without an error.
 
-    So a reader sees the old file or the whole new one, never half of it, even after kill -9 or a full disk. Yields the
-    open file (text modes are UTF-8 with "\\n" line ends). Raises UserError when the file cannot be written, or when
-    path is a folder, a device or a pipe.
+    So a reader sees either the old file or the whole new one, never half of it, even after kill -9 or on a full disk.
+    Yields the open file (text modes are UTF-8 with "\\n" line ends). Raises UserError if the file cannot be written,
+    or if path is a folder, a device or a pipe.
     """
     path = Path(path)
     temporary = None
     try:
         if path.exists() and not path.is_file():  # the renamed file would take the place of a device or a pipe
-            raise UserError(f"cannot write {path}: it is no regular file; choose another name.")
+            raise UserError(f"cannot write {path}: it is not a regular file; choose another name.")
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         temporary = Path(name)
@@ -40,10 +40,10 @@ def atomic_write(path, mode: str = "wb"):
 
 @contextmanager
 def atomic_folder(folder):
-    """Yield a new folder, whose files are moved to `folder` when the block ends without an error; else they are gone.
+    """Yield a new folder, whose files are moved to `folder` if the block ends without an error, and deleted otherwise.
 
-    A folder that is not empty keeps its other files. Raises UserError when it cannot be written, and for a UserError of
-    the block, which then names the file where it should have been.
+    A folder that is not empty keeps its other files. Raises UserError if the folder cannot be written, and passes on
+    the block's UserErrors with the path that the file would have had.
     """
     folder = Path(folder)
     try:

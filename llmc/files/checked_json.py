@@ -1,8 +1,8 @@
-"""JSON from outside: what somebody may have edited, damaged or swapped is read as what it must be, or refused.
+"""JSON from outside, which somebody may have edited, damaged or swapped: it is checked for its expected shape.
 
-A shape says what it must be: a type (float takes whole numbers too, object takes anything), None, a tuple of shapes of
-which one must fit, [shape] for a list, {str: shape} for an object with any names, {"name": shape} for one with these
-entries and perhaps others; an entry that is missing counts as None.
+A shape describes what is allowed: a type (float also allows whole numbers, object allows anything), None, a tuple of
+shapes of which one must fit, [shape] for a list, {str: shape} for an object with any names, or {"name": shape} for an
+object with these entries and perhaps others; a missing entry counts as None.
 """
 
 import json
@@ -17,18 +17,18 @@ DEEPEST = 100  # levels: what is written again must not exhaust Python's stack
 
 
 class Damaged(UserError):
-    """A file that can be read, and is not the JSON that it must be."""
+    """A file that can be read, but is not the JSON that it should be."""
 
 
 def read_json(path, shape, advice="get a fresh copy", largest=LARGEST):
-    """The value in a file. Raises Damaged, or UserError when it cannot be read; advice: what to do about either."""
+    """The value in a file. Raises Damaged, or UserError if it cannot be read; advice: what to do in either case."""
     with opened(path, advice) as file:
         size = min(os.fstat(file.fileno()).st_size, largest) + 1  # read() takes at once the memory that it is told
         return checked_json(file.read(size), path, shape, advice, largest)
 
 
 def checked_json(raw, path, shape, advice, largest=LARGEST):
-    """The same for what was in that file."""
+    """The same for contents already read from that file."""
     try:
         return parse_json(raw, shape, largest)
     except ValueError as error:
@@ -36,7 +36,7 @@ def checked_json(raw, path, shape, advice, largest=LARGEST):
 
 
 def parse_json(raw, shape, largest=LARGEST):
-    """The value in a bytes-like object. Raises ValueError with half a sentence that says what is wrong with it."""
+    """The value in a bytes-like object. Raises ValueError with half a sentence that says what is wrong."""
     if len(raw) > largest:
         raise ValueError(f"it has more than {largest:,} bytes")
     try:
@@ -57,7 +57,7 @@ TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 
 
 def _check_parts(value):
-    """Raise ValueError for numbers, texts and depths that JSON allows and nobody can use; level by level."""
+    """Raise ValueError for numbers, texts and depths that JSON allows but nobody can use; works level by level."""
     level, depth = [value], 0
     while level:
         below = []
@@ -78,7 +78,7 @@ def _check_parts(value):
 
 
 def _misfit(value, shape, place):
-    """Where a value first differs from a shape, as in ".cells[3].id"; None when it fits."""
+    """Where a value first differs from a shape, such as ".cells[3].id"; None if it fits."""
     if isinstance(shape, tuple):
         found = [_misfit(value, one, place) for one in shape]
         return None if None in found else max(found, key=len)

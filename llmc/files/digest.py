@@ -1,4 +1,4 @@
-"""SHA-256 of files, so that any change in them is noticed later: the same number that `sha256sum FILE` prints."""
+"""SHA-256 of files, so that any change in them is noticed later; `sha256sum FILE` prints the same value."""
 
 import hashlib
 import json
@@ -10,21 +10,21 @@ LARGE = 1 << 20  # bytes; what is smaller is hashed before a thread would have s
 
 
 def digest(path) -> str:
-    """The SHA-256 of a file, in hexadecimal. Raises UserError when it cannot be read."""
+    """The SHA-256 of a file, in hexadecimal. Raises UserError if it cannot be read."""
     with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def json_digest(value) -> str:
-    """The SHA-256 of a value as JSON, in hexadecimal: the same however its text is laid out."""
+    """The SHA-256 of a value as JSON, in hexadecimal; it does not depend on the JSON's layout."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class HashingFile:
-    """An open file that hashes what it writes, from its first byte on, while the system stores it.
+    """An open file that hashes everything it writes, while the system stores it.
 
-    The hash is computed in a thread next to the writing: a checkpoint of GPT-2 124M (1.5 GB) took 1.8 s on two cores,
-    1.2 s without a hash, and 4.1 s with one after the other. What is written must not change before the next call.
+    A thread computes the hash during the writing: a checkpoint of GPT-2 124M (1.5 GB) took 1.8 s on two cores, against
+    1.2 s without a hash and 4.1 s with one done after the other. The data must not change before the next call.
     """
 
     def __init__(self, file):
@@ -41,7 +41,7 @@ class HashingFile:
         self._file.write(data)
 
     def digest(self) -> str:
-        """The SHA-256 of all that was written, in hexadecimal."""
+        """The SHA-256 of everything written so far, in hexadecimal."""
         self._wait()
         return self._sha.hexdigest()
 

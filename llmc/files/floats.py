@@ -1,8 +1,8 @@
-"""Long runs of numbers between a file and a backend's flat array, a chunk at a time.
+"""Copying long runs of numbers between a file and a backend's flat array, one chunk at a time.
 
-So a file of any size needs little more memory than the model it fills. Sizes are Python integers: no 2 GiB limit.
-bfloat16, which NumPy does not have, is the upper half of a float32: 1 sign bit, 8 exponent bits, 7 fraction bits.
-Weights that are NaN or infinite are named when a model is read, and never exported.
+So a file of any size needs little more memory than the model it fills. Sizes are Python integers, so there is no 2 GiB
+limit. bfloat16, which NumPy does not have, is the upper half of a float32: 1 sign bit, 8 exponent bits, 7 fraction
+bits. Weights that are NaN or infinite are reported when a model is read, and never exported.
 """
 
 from math import isfinite
@@ -18,7 +18,7 @@ FLOAT32, BFLOAT16 = np.dtype("<f4"), np.dtype("<u2")  # bfloat16 as bit patterns
 def read_floats(file, flat, backend, stored=FLOAT32):
     """Fill `flat` (n,) of the backend with the next n numbers of an open file, stored as FLOAT32 or BFLOAT16.
 
-    Raises UserError when the file ends too soon.
+    Raises UserError if the file ends too soon.
     """
     for start in range(0, flat.size, CHUNK):
         count = min(CHUNK, flat.size - start)
@@ -37,7 +37,7 @@ def write_floats(file, flat, backend, stored=FLOAT32):
 
 
 def bfloat16_to_float32(halves):
-    """uint16 bit patterns (any shape) -> the same numbers as float32; exact.
+    """Convert uint16 bit patterns (any shape) to the same numbers as float32, exactly.
 
     0x3F80 -> 1.0
     """
@@ -45,7 +45,7 @@ def bfloat16_to_float32(halves):
 
 
 def float32_to_bfloat16(values):
-    """float32 (any shape) -> uint16 bit patterns, rounded to the nearest, ties to even; NaN stays NaN.
+    """Convert float32 (any shape) to uint16 bit patterns, rounded to nearest, ties to even; NaN stays NaN.
 
     1.0 -> 0x3F80
     """
@@ -56,9 +56,9 @@ def float32_to_bfloat16(values):
 
 
 def check_finite(model, path):
-    """Raise UserError for a model with a weight that is no finite number: "…/model.bin has NaN in fcw of layer 3".
+    """Raise UserError if a weight of the model is not a finite number: "…/model.bin has NaN in fcw of layer 3".
 
-    One pass over the weights; which tensor it is, is only looked for when there is one.
+    This takes one pass over the weights, and only looks for the tensor if there is such a weight.
     """
     with np.errstate(all="ignore"):
         if isfinite(model.backend.global_norm(model.params_flat)):
@@ -68,8 +68,8 @@ def check_finite(model, path):
         if bad:
             what = "NaN" if np.isnan(values).any() else "inf"
             raise UserError(
-                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged or the"
-                " file is damaged; take an earlier checkpoint, or train with a lower learning rate."
+                f"{path} has {what} in {name}{where} ({bad:,} of {values.size:,} weights): its training diverged"
+                " or the file is damaged; use an earlier checkpoint, or train with a lower learning rate."
             )
 
 

@@ -1,6 +1,8 @@
-"""The header at the start of all of llm.c's binary files: 256 little-endian int32, the first a magic number.
+"""The header at the start of all of llm.c's binary files: 256 little-endian int32, of which the first is a magic
+number.
 
-Shared by token files, models, states and tokenizers. A bad file is refused, in one sentence, before any allocation.
+Token files, models, states and tokenizers share it. A bad file is refused, in one sentence, before anything is
+allocated.
 """
 
 import numpy as np
@@ -20,9 +22,9 @@ def make_header(magic: int, version: int, *fields: int) -> np.ndarray:
 
 
 def read_header(path, magic: int, versions, what: str) -> np.ndarray:
-    """(256,) int32: the header of a file that must be `what` ("a token file"), its magic number and version checked.
+    """(256,) int32: the header of a file that must be `what` ("a token file"), with magic number and version checked.
 
-    Raises UserError when the file is missing, unreadable, shorter than a header, or of another kind or version.
+    Raises UserError if the file is missing, unreadable, shorter than a header, or of another kind or version.
     """
     with opened(path) as file:
         raw = file.read(SIZE)
@@ -37,7 +39,10 @@ def read_header(path, magic: int, versions, what: str) -> np.ndarray:
         )
     if header[1] not in versions:
         known = " or ".join(str(v) for v in versions)
-        raise UserError(f"{path} is {what} of version {header[1]}, but llmc reads version {known}; write it again.")
+        raise UserError(
+            f"{path} is {what} of version {header[1]}, but llmc reads version {known}; write the file again in that"
+            " version."
+        )
     return header
 
 

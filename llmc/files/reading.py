@@ -1,4 +1,4 @@
-"""The one door for files that a user names: each is a regular file that can be read, or refused in one sentence."""
+"""The one way to open a file named by the user: if it is not a regular, readable file, one sentence says so."""
 
 import os
 import stat
@@ -9,9 +9,9 @@ from llmc.errors import UserError, cannot
 
 
 def user_path(text) -> Path:
-    """A path as somebody typed it, with ~ for a home folder. Raises UserError for one that no file can have."""
+    """A path as the user typed it, with ~ for a home folder. Raises UserError for one that no file can have."""
     if "\0" in str(text):
-        raise UserError(f"{str(text)!r} cannot be a path: it holds a zero byte.")
+        raise UserError(f"{str(text)!r} cannot be a path, because it contains a zero byte; check it.")
     try:
         return Path(text).expanduser()
     except RuntimeError:
@@ -19,18 +19,18 @@ def user_path(text) -> Path:
 
 
 def folder_path(text) -> Path:
-    """A folder as somebody typed it, absolute and without links. Raises UserError for one that cannot be."""
+    """A folder as the user typed it, made absolute and without links. Raises UserError for an impossible one."""
     try:
         return user_path(text).resolve()
     except (OSError, RuntimeError):  # RuntimeError: before Python 3.13
-        raise UserError(f"{text} cannot be found: its links lead in a circle; give another folder.") from None
+        raise UserError(f"{text} cannot be found because its links form a circle; give another folder.") from None
 
 
 @contextmanager
 def opened(path, advice="check the path"):
-    """`with opened(path) as file`: a file for reading bytes. Raises UserError when opening or reading it fails.
+    """`with opened(path) as file`: a file for reading bytes. Raises UserError if opening or reading it fails.
 
-    Only regular files are opened: a named pipe would wait for ever, a device has no end. advice: what to do when the
+    Only regular files are opened: a named pipe would wait forever, and a device has no end. advice: what to do if the
     file does not exist or cannot be read.
     """
     try:
@@ -48,6 +48,6 @@ def opened(path, advice="check the path"):
 
 
 def file_size(path) -> int:
-    """Size of a file in bytes. Raises UserError when it cannot be opened."""
+    """The size of a file in bytes. Raises UserError if it cannot be opened."""
     with opened(path) as file:
         return file.seek(0, 2)

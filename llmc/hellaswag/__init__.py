@@ -1,7 +1,7 @@
-"""HellaSwag (Zellers et al. 2019): which of four endings does a model think a text goes on with?
+"""HellaSwag (Zellers et al. 2019): which of four endings does a model think continues a text?
 
-examples.py has the examples, as tokens; eval_file.py llm.c's file of them; fetch.py the validation set; scoring.py what
-a model makes of them. `llmc eval --hellaswag` prints it, next to what GPT-2 and GPT-3 reach.
+examples.py reads the examples as tokens, eval_file.py reads and writes them in llm.c's format, fetch.py downloads the
+validation set, and scoring.py scores a model. `llmc eval --hellaswag` prints its accuracy, next to GPT-2's and GPT-3's.
 """
 
 from llmc.hellaswag.eval_file import read_eval_file, write_eval_file

@@ -20,9 +20,9 @@ FIXED = 5  # words of an example in front of its tokens
 
 
 def write_eval_file(path, examples):
-    """Write examples, under a temporary name until the file is complete.
+    """Write examples to a file, under a temporary name until it is complete.
 
-    Raises UserError for an example that the format cannot hold, for none or too many, and when writing fails.
+    Raises UserError for an example that the format cannot hold, for no examples or too many, and if writing fails.
     """
     rows = [_row(number, example) for number, example in enumerate(examples)]
     if not 1 <= len(rows) <= MOST:
@@ -43,9 +43,7 @@ def _row(number, example) -> np.ndarray:
     if not all(parts) or len(example.endings) != ENDINGS or not 0 <= example.label < ENDINGS:
         raise UserError(f"example {number:,} needs a context, {ENDINGS} endings, and a label below {ENDINGS}.")
     if max(max(part) for part in parts) >= START or min(min(part) for part in parts) < 0:
-        raise UserError(
-            f"example {number:,} holds a token id outside of 0 to {START - 1}, all that an eval file holds."
-        )
+        raise UserError(f"example {number:,} has a token id outside 0 to {START - 1}, which an eval file cannot hold.")
     if 2 * len(words) > MOST:
         raise UserError(f"example {number:,} takes {2 * len(words):,} bytes, but an eval file allows {MOST:,}.")
     words[1] = 2 * len(words)
@@ -53,9 +51,9 @@ def _row(number, example) -> np.ndarray:
 
 
 def read_eval_file(path, limit=None) -> list[Example]:
-    """The first `limit` examples (all when None) of an eval file, llm.c's hellaswag_val.bin for one.
+    """The first `limit` examples (all if None) of an eval file, such as llm.c's hellaswag_val.bin.
 
-    Raises UserError when the file is missing, of another kind, truncated, too long or damaged.
+    Raises UserError if the file is missing, of another kind, truncated, too long or damaged.
     """
     header = read_header(path, MAGIC, (VERSION,), "an eval file")
     with opened(path) as file:
@@ -74,7 +72,9 @@ def read_eval_file(path, limit=None) -> list[Example]:
     if not examples:
         raise UserError(f"{path} holds no examples; get a fresh copy.")
     if len(examples) == count and at != words.size:
-        raise UserError(f"{path} is too long: {2 * (words.size - at):,} bytes follow its {count:,} examples.")
+        raise UserError(
+            f"{path} is too long: {2 * (words.size - at):,} bytes follow its {count:,} examples; get a fresh copy."
+        )
     return examples
 
 
@@ -88,5 +88,5 @@ def _parsed(row, number, path) -> Example:
         at += 1 + length
     sound = start == START and index == number and label < endings == ENDINGS
     if not sound or at != row.size or len(parts) != 1 + ENDINGS or not all(parts):
-        raise UserError(f"{path} is damaged: example {number:,} is not one of {ENDINGS} endings; get a fresh copy.")
+        raise UserError(f"{path} is damaged: example {number:,} does not have {ENDINGS} endings; get a fresh copy.")
     return Example(parts[0], parts[1:], label)

@@ -1,6 +1,6 @@
 """An example of HellaSwag: the start of a text, four endings, and which of them is the real one; as token ids.
 
-The published file has one JSON object per line, with "ctx", "endings" and "label". As llm.c's script does it, context
+The published file has one JSON object per line, with "ctx", "endings" and "label". As in llm.c's script, the context
 and endings are encoded one by one, each ending with a space in front.
 """
 
@@ -23,9 +23,9 @@ class Example(NamedTuple):
 
 
 def read_examples(path, encoding, limit=None):
-    """Yield the first `limit` examples (all when None) of HellaSwag's .jsonl file, encoded by a `tiktoken.Encoding`.
+    """Yield the first `limit` examples (all if None) of HellaSwag's .jsonl file, encoded with a `tiktoken.Encoding`.
 
-    Raises UserError when the file cannot be read, or one of its lines is not such an example.
+    Raises UserError if the file cannot be read, or if one of its lines is not such an example.
     """
     number = 0
     with opened(path) as file:
@@ -50,6 +50,6 @@ def _example(text, encoding, where) -> Example:
         sound = False
     if not sound:
         raise UserError(
-            f'{where} is no example of HellaSwag, with "ctx", {ENDINGS} "endings" and a "label"; get a fresh copy.'
+            f'{where} is not a HellaSwag example with "ctx", {ENDINGS} "endings" and a "label"; get a fresh copy.'
         )
     return Example(encode(encoding, context), [encode(encoding, " " + ending) for ending in endings], label)

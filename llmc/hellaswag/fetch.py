@@ -1,4 +1,4 @@
-"""The validation set of HellaSwag: 10,042 examples, 12 MB, fetched once into `data_home()`/hellaswag."""
+"""HellaSwag's validation set: 10,042 examples, 12 MB, downloaded once into `data_home()`/hellaswag."""
 
 from itertools import islice
 from pathlib import Path
@@ -16,17 +16,18 @@ NAME = "hellaswag_val.jsonl"
 
 
 def fetch_hellaswag(say=None) -> Path:
-    """The path of hellaswag_val.jsonl; fetched, with a checksum, unless it is there. Raises UserError like download."""
+    """The path of hellaswag_val.jsonl, downloaded and checked unless it is already there. Raises UserError like
+    download."""
     path = data_home() / "hellaswag" / NAME
     return download(URL, path, SHA256, say, advice=f"put a copy of the file at {path}.")
 
 
 def load_examples(path=None, encoding=None, V=None, limit=None, say=None) -> list[Example]:
-    """The first `limit` examples (all when None) of a file; by default of the validation set, fetched if need be.
+    """The first `limit` examples (all if None) of a file, by default the validation set, downloaded if necessary.
 
     path: a .jsonl file, whose text `encoding` (a `tiktoken.Encoding`) turns into tokens, or llm.c's .bin, which holds
-    GPT-2's tokens · V: the model's number of tokens, checked. Raises UserError when there is no such file, none can be
-    fetched, it is damaged, or does not fit the model.
+    GPT-2's tokens · V: the model's number of tokens, to check against. Raises UserError if the file is missing, cannot
+    be downloaded, is damaged, or does not fit the model.
     """
     path = fetch_hellaswag(say) if path is None else user_path(path)
     if path.suffix == ".bin":
@@ -38,7 +39,7 @@ def load_examples(path=None, encoding=None, V=None, limit=None, say=None) -> lis
     highest = max(max(map(max, (example.context, *example.endings))) for example in examples)
     if V is not None and highest >= V:
         raise UserError(
-            f"{path} holds token {highest}, but the model knows tokens 0 to {V - 1} only; give the .jsonl file instead,"
-            " which has text."
+            f"{path} holds token {highest}, but the model knows only tokens 0 to {V - 1}; give the .jsonl file"
+            " instead, which has text."
         )
     return examples

@@ -1,7 +1,7 @@
-"""What a model makes of HellaSwag: the cost of each ending after its context, in nats; the cheapest is its choice.
+"""How a model scores on HellaSwag: the cost of each ending after its context, in nats; the model chooses the cheapest.
 
-An ending's cost is the sum of -ln p(token | all before) over its tokens. That sum grows with the length, so a short
-ending is favoured; the length-normalised accuracy, which llm.c and most papers report, compares means per token.
+An ending's cost is the sum of -ln p(token | all before) over its tokens. That sum grows with the length, which favours
+short endings; the length-normalised accuracy, which llm.c and most papers report, compares means per token instead.
 
 Published accuracies are of GPT-2, OpenAI's weights, length-normalised, scored by llm.c's `dev/data/hellaswag.py` (its
 `vislog.ipynb` draws them as baselines), and of GPT-3, zero-shot, as in its paper (Brown et al. 2020, table H.1).
@@ -31,12 +31,12 @@ PUBLISHED = {  # model -> accuracy, length-normalised
 
 
 class NoNumbers(UserError):
-    """A model whose costs are not finite numbers."""
+    """The model's costs are not finite numbers."""
 
 
 class Scores(NamedTuple):
-    """Costs of all endings. sums, means: (examples, 4) float64, nats of each ending, in all and per token · labels:
-    (examples,) · cut: how many examples were shortened to fit the model."""
+    """The costs of all endings. sums, means: (examples, 4) float64, nats of each ending, in total and per token ·
+    labels: (examples,) · cut: how many examples were shortened to fit the model."""
 
     sums: np.ndarray
     means: np.ndarray
@@ -45,25 +45,25 @@ class Scores(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of the examples whose real ending costs least."""
+        """The share of examples whose real ending costs least."""
         return float((self.sums.argmin(1) == self.labels).mean())
 
     @property
     def accuracy_norm(self) -> float:
-        """Share of the examples whose real ending costs least per token."""
+        """The share of examples whose real ending costs least per token."""
         return float((self.means.argmin(1) == self.labels).mean())
 
     @property
     def standard_error(self) -> float:
-        """Of `accuracy_norm`, as an estimate for all such texts: sqrt(p (1 - p) / examples)."""
+        """The standard error of `accuracy_norm` as an estimate for all such texts: sqrt(p (1 - p) / examples)."""
         p = self.accuracy_norm
         return sqrt(p * (1 - p) / len(self.labels))
 
 
 def rows_of(example, window: int):
-    """(tokens (4, n) int32, mask (4, n) bool, cut?) of an example: context and ending in each row, zeros behind.
+    """(tokens (4, n) int32, mask (4, n) bool, cut?) of an example: each row has the context, one ending, and zeros.
 
-    mask: which tokens belong to the ending. window: the longest sequence of the model, so n ≤ window + 1, as the last
+    mask: which tokens belong to the ending. window: the model's longest sequence, so n ≤ window + 1, because the last
     token is only predicted; a context that is too long loses its beginning, an ending its end.
     """
     endings = [ending[:window] for ending in example.endings]
@@ -79,15 +79,17 @@ def rows_of(example, window: int):
 
 
 def score(model, tokens, mask):
-    """(sums, means), both (rows,) float64: the cost in nats of the tokens under the mask, in all and per token.
+    """(sums, means), both (rows,) float64: the cost in nats of the tokens under the mask, in total and per token.
 
-    tokens: (rows, n) ids, padded at the end with any · mask: (rows, n), true where a token counts; never at the first,
-    which nothing predicts. Raises UserError for ids and lengths that the model does not have, and when a row of the
-    mask has no token.
+    tokens: (rows, n) ids, padded at the end with any ids · mask: (rows, n), true where a token counts; never at the
+    first token, which nothing predicts. Raises UserError for ids and lengths that the model does not support, and if a
+    row of the mask is empty.
     """
     tokens, counted = np.asarray(tokens), np.asarray(mask, bool)  # (rows, n) both
     if tokens.shape != counted.shape or tokens.ndim != 2 or counted[:, :1].any() or not counted.any(1).all():
-        raise UserError("a mask must have the shape of its tokens, and in each row at least one token after the first.")
+        raise UserError(
+            "a mask must have the same shape as its tokens, and select at least one token after the first in each row."
+        )
     losses = token_losses(model, tokens[:, :-1], tokens[:, 1:])  # (rows, n - 1)
     sums = np.where(counted[:, 1:], losses, 0).sum(1, dtype=np.float64)  # (rows,)
     return sums, sums / counted.sum(1)
@@ -96,10 +98,10 @@ def score(model, tokens, mask):
 def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, progress=None) -> Scores:
     """The Scores of a list of examples, in batches of about `at_once` tokens.
 
-    Endings of similar length share a batch: what stands beside or behind one cannot change its cost, as a token sees
-    only those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of all
-    batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more endings
-    are scored. Raises NoNumbers, and UserError for ids that the model does not have.
+    Endings of similar length share a batch: other rows and the padding cannot change an ending's cost, because a token
+    only sees those before it. window: the longest sequence to give to the model (default: its maxT) · shape: (B, T) of
+    all batches instead, so that a model that is being trained keeps its buffers · progress(n): called when n more
+    endings have been scored. Raises NoNumbers, and UserError for ids that the model does not have.
     """
     window = (shape[1] if shape else model.config.maxT) if window is None else window
     model.config.check_sequence_length(window)
@@ -113,15 +115,15 @@ def score_examples(model, examples, window=None, at_once=AT_ONCE, shape=None, pr
         if progress:
             progress(np.unique(chosen).size)
     if not np.isfinite(sums).all():
-        raise NoNumbers("this model's losses are not numbers: its training diverged; give another one.")
+        raise NoNumbers("this model's losses are not numbers, so its training diverged; give another model.")
     labels = np.array([example.label for example in examples])
     return Scores(sums.reshape(-1, 4), means.reshape(-1, 4), labels, sum(cut for _, _, cut in prepared))
 
 
 def _batches(lengths, window, at_once, shape):
-    """Yield (numbers of rows, columns): the longest first, so that memory that suffices for one is enough.
+    """Yield (numbers of rows, columns) for each batch, the longest first, so that later ones need no more memory.
 
-    With a shape, the last batch is filled up with one of its rows.
+    With a shape, the last batch is filled up with copies of one of its rows.
     """
     order = np.argsort(-lengths, kind="stable")  # (rows,)
     while order.size:
@@ -140,7 +142,7 @@ def _wide(row, n):
 
 
 def report(scores) -> str:
-    """A few lines of text about the Scores of a model, next to what others reach on the validation set."""
+    """A few lines of text about a model's Scores, next to the accuracy of other models on the validation set."""
     lines = [
         f"HellaSwag     {scores.accuracy_norm:8.2%} ± {scores.standard_error:.2%} of {len(scores.labels):,} examples,"
         " by the mean cost per token",
@@ -149,5 +151,5 @@ def report(scores) -> str:
         *(f"  {name:<12}{accuracy:8.2%}" for name, accuracy in {"a guess": CHANCE, **PUBLISHED}.items()),
     ]
     if scores.cut:
-        lines.append(f"{scores.cut:,} examples were longer than the model can read, and were cut.")
+        lines.append(f"{scores.cut:,} examples were longer than the model can read, and were cut short.")
     return "\n".join(lines)

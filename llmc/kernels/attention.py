@@ -80,7 +80,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, tf32=False
 def check_rows(B, NH, T):
     """Raise UserError if there are more rows (B, NH, T) than a grid can hold."""
     if B * NH * T > MOST:
-        raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; take a smaller batch.")
+        raise UserError(f"attention holds at most {MOST:,} queries, B·NH·T, not {B * NH * T:,}; use a smaller batch.")
 
 
 def _fitting(version, flash, hs, arrays, shared) -> int:

@@ -209,7 +209,7 @@ def attention_forward(out, stats, qkv, NH, version, tf32=False):
     if heads * T * T > MOST:
         raise UserError(
             f"versions 1 and 2 of attention keep B·NH·T² = {heads * T * T:,} probabilities, more than {MOST:,}; "
-            "take a later version."
+            "use a later version."
         )
     p = scratch("probabilities", (B, NH, T, T))
     sizes = [np.int32(size) for size in (T, NH, hs)]

@@ -1,1 +1,2 @@
-"""Does a model compute what PyTorch and llm.c computed? Cases, comparison, scoreboard; training in all precisions."""
+"""Does a model compute what PyTorch and llm.c computed? Cases, comparison and scoreboard, and training in all
+precisions."""

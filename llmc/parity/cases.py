@@ -1,4 +1,4 @@
-"""Small GPT-2s with awkward sizes, their weights and a batch: the same numbers wherever they are drawn.
+"""Small GPT-2s with awkward sizes, their weights and a batch, which are the same numbers on every machine.
 
 fixtures/NAME.npz holds what PyTorch computed for each in float64; `python -m llmc.tests.make_fixtures` writes it.
 """
@@ -28,9 +28,10 @@ class Case:
         return FIXTURES / f"{self.name}.npz"
 
     def weights(self):
-        """{name: float64 array}: far from an initial model (biases and layernorm weights matter), padding rows zero.
+        """{name: float64 array}: far from initial weights, so that biases and layernorm weights matter; padding rows
+        are zero.
 
-        NumPy promises that RandomState's streams never change, so fixtures made elsewhere belong to these weights.
+        NumPy promises that RandomState's streams never change, so fixtures made elsewhere match these weights.
         """
         random = np.random.RandomState(len(self.name) + self.config.C)
         values = {}
@@ -42,7 +43,7 @@ class Case:
         return values
 
     def batch(self):
-        """x, y (B, T) int32, with the first and the last token of the vocabulary and with repetitions."""
+        """x, y (B, T) int32, including the first and last token of the vocabulary and some repetitions."""
         random = np.random.RandomState(self.B * 1000 + self.T)
         tokens = random.randint(0, self.config.V, size=(self.B, self.T + 1)).astype(np.int32)
         tokens[0, :2] = 0, self.config.V - 1

@@ -1,7 +1,7 @@
-"""Does a model compute what PyTorch and llm.c computed? The job of llm.c's test_gpt2.c and test_gpt2.cu.
+"""Does a model compute what PyTorch and llm.c computed? Like llm.c's test_gpt2.c and test_gpt2.cu.
 
-One comparison, row by row: logits, loss and every gradient of a batch, then the losses of ten AdamW steps on it.
-`llmc verify` prints the rows, the scoreboard (`scoreboard.py`) draws them.
+One comparison, row by row: logits, loss and every gradient of a batch, then the losses of ten AdamW steps on it. `llmc
+verify` prints the rows; the scoreboard (`scoreboard.py`) draws them.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ HEAD = f"{'':14}{'yours':>18}{'expected':>18}{'error':>10}{'allowed':>10}"
 
 @dataclass(frozen=True)
 class Tolerance:
-    """tensors: largest |difference| over largest |reference| · loss, losses: absolute, nats per token."""
+    """tensors: largest |difference| divided by largest |reference| · loss, losses: absolute, in nats per token."""
 
     tensors: float
     loss: float
@@ -41,7 +41,8 @@ FLOAT16 = Tolerance(tensors=5e-3, loss=1e-2, losses=1e-2)
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. got, expected: the numbers to show; error and allowed are relative for tensors, else absolute."""
+    """One comparison. got, expected: the numbers to show; error and allowed are relative for tensors, absolute
+    otherwise."""
 
     name: str
     got: str
@@ -60,10 +61,10 @@ class Row:
 
 
 def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
-    """Yield a Row for the logits, the loss, every gradient and each of ten losses, which train the model.
+    """Yield a Row for the logits, the loss, every gradient and each of ten losses, while training the model.
 
-    state: a DebugState, the batch and what the referee computed for it · losses: {name: ten losses}, all of which must
-    agree; when there are none, the ten must be finite and fall.
+    state: a DebugState with the batch and what the referee computed for it · losses: {name: ten losses}, all of which
+    must agree; if there are none, the ten losses must be finite and fall.
     """
     be, V, scale = model.backend, model.config.V, model.loss_scale
     yield _tensor_row("logits", be.to_numpy(model.forward(state.x))[..., :V], state.logits, tolerance.tensors)
@@ -84,7 +85,7 @@ def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
 
 
 def _tensor_row(name, got, expected, allowed):
-    """Largest difference over the largest reference; shown is the entry that is largest in the reference."""
+    """The largest difference divided by the largest reference; the entry shown is the largest in the reference."""
     got, largest = np.asarray(got, np.float64), float(np.abs(expected).max())
     at = np.unravel_index(np.abs(expected).argmax(), expected.shape)
     error = float(np.abs(got - expected).max()) / (largest or 1.0)
@@ -92,7 +93,7 @@ def _tensor_row(name, got, expected, allowed):
 
 
 def _loss_row(name, got, references, allowed):
-    """Shown is the reference that is farthest away. Without any, the loss must be finite: 0 · NaN and 0 · ∞ are NaN."""
+    """Shows the reference that is farthest away. Without any, the loss must be finite: 0 · NaN and 0 · ∞ are NaN."""
     if not references:
         return Row(name, f"{got:.7f}", "a finite number", 0.0 * got, 0.0)
     farthest = max(references, key=lambda reference: abs(got - reference))
@@ -111,10 +112,10 @@ def ten_losses(model, x, y, recipe: str) -> list[float]:
 
 
 def read_losses(path, recipe: str) -> dict[str, list[float]]:
-    """{name: ten losses} of a recipe, from a JSON list or an object with entries named A…, B….
+    """{name: ten losses} for a recipe, from a JSON list or an object with entries named A…, B….
 
-    An entry is a list, or an object whose "losses" is one. There may be several for a recipe. Raises UserError when the
-    file cannot be read or holds no ten losses for the recipe.
+    An entry is a list, or an object whose "losses" is one. There may be several for a recipe. Raises UserError if the
+    file cannot be read or does not hold ten losses for the recipe.
     """
     content = read_json(path, (dict, list), "check the path")
     if isinstance(content, list):
@@ -126,5 +127,7 @@ def read_losses(path, recipe: str) -> dict[str, list[float]]:
             found[name] = losses
     sound = (len(v) >= STEPS and all(isinstance(x, int | float) and abs(x) < 1e9 for x in v) for v in found.values())
     if not found or not all(sound):
-        raise UserError(f"{path} holds no {STEPS} losses for recipe {recipe}; give a list, or lists named {recipe}….")
+        raise UserError(
+            f"{path} does not hold {STEPS} losses for recipe {recipe}; give a list, or lists named {recipe}…."
+        )
     return found

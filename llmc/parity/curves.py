@@ -1,9 +1,9 @@
-"""How precisions train: one model from the same weights on the same batches in each of them, and in PyTorch's autocast.
+"""How well each precision trains: one model, from the same weights on the same batches, also in PyTorch's autocast.
 
     python -m llmc.parity.curves OUT [--data DATA] [--backend cuda] [--preset d6] [--steps 300]
 
-Writes the losses of every step to OUT, as JSON, and beside it a picture of their curves; prints the mean of the last
-thirty next to float32's. No clipping and no weight decay: PyTorch's step here has neither.
+Writes the losses of every step to OUT as JSON, with a plot of their curves next to it, and prints the mean of the last
+thirty next to float32's. There is no clipping or weight decay, because PyTorch's step here has neither.
 """
 
 import argparse
@@ -51,9 +51,10 @@ def main(words=None) -> int:
 
 
 def losses(**settings) -> dict:
-    """{way: loss of each step}, nats per token, but for ways that the backend lacks. settings: a TrainSettings'.
+    """{way: loss of each step}, in nats per token, except for ways that the backend lacks. settings: those of a
+    TrainSettings.
 
-    Raises UserError where not even float32 can be trained.
+    Raises UserError if not even float32 can be trained.
     """
     settings |= dict(clip=0.0, weight_decay=0.0)
     found = {}
@@ -75,7 +76,7 @@ def losses(**settings) -> dict:
 
 
 def autocast(**settings) -> list:
-    """The same steps by PyTorch in bfloat16 autocast, with its fused AdamW."""
+    """The same steps in PyTorch's bfloat16 autocast, with its fused AdamW."""
     from llmc.bench.torch_step import torch_step
 
     trainer = Trainer(TrainSettings(**settings))  # for its weights and batches
@@ -86,13 +87,13 @@ def autocast(**settings) -> list:
 
 
 def summary(curves) -> dict:
-    """{way: (first loss, mean of the last ones, how far that is from float32's, relative)}."""
+    """{way: (first loss, mean of the last ones, how far that is from float32's, relatively)}."""
     last = {name: float(np.mean(curve[-LAST:])) for name, curve in curves.items()}
     return {name: (curve[0], last[name], last[name] / last["fp32"] - 1) for name, curve in curves.items()}
 
 
 def draw(curves, path):
-    """Two panels: the losses, and how far each curve is from float32's, both as means over LAST steps."""
+    """Draw two panels: the losses, and how far each curve is from float32's, both as means over LAST steps."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.6), layout="constrained")

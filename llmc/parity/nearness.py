@@ -1,9 +1,9 @@
-"""How near the gradients of 16-bit training come to float32's, beside those of PyTorch's autocast.
+"""How close the gradients of 16-bit training come to float32's, compared with those of PyTorch's autocast.
 
     python -m llmc.parity.nearness [--data DATA] [--backend cuda] [--preset d12] [--steps 30] [-B 4] [-T 1024]
 
-A model is trained for some steps; then all compute the gradients of its weights, rounded to bfloat16, on one batch. The
-distance of a gradient is the length of what it is off by, relative to its own length. Float32's are ours.
+A model is trained for some steps; then each precision computes the gradients of its weights, rounded to bfloat16, on
+one batch. A gradient's distance is the length of its error, relative to its own length. The float32 gradients are ours.
 """
 
 import argparse
@@ -36,9 +36,9 @@ def main(words=None) -> int:
 
 
 def distances(**settings) -> dict:
-    """{who: {tensor: distance}} of bf16 with each attention that the backend has, and of PyTorch's autocast.
+    """{who: {tensor: distance}} for bf16 with each attention that the backend has, and for PyTorch's autocast.
 
-    settings: a TrainSettings'. Raises UserError without PyTorch, or where the backend has no bf16.
+    settings: those of a TrainSettings. Raises UserError without PyTorch, or if the backend has no bf16.
     """
     from llmc.bench.torch_step import torch_gradients
 
@@ -77,7 +77,7 @@ def _apart(got, exact) -> dict:
 
 
 def text(found) -> str:
-    """A table, and for each of ours how many tensors are nearer than autocast's, and by what factor on average."""
+    """A table, and for each of ours, how many tensors are closer than autocast's, and by what factor on average."""
     lines = [f"{'distance from float32':<24}" + "".join(f"{who:>24}" for who in found)]
     for name in found[AUTOCAST]:
         lines.append(f"{name:<24}" + "".join(f"{of[name]:24.5f}" for of in found.values()))

@@ -1,8 +1,8 @@
-"""The parity scoreboard: logits, loss, sixteen gradients and ten losses of a model next to the referee's.
+"""The parity scoreboard: a model's logits, loss, sixteen gradients and ten losses next to the referee's.
 
 `scoreboard(backend)` compares a small model with what PyTorch computed for it in float64 (fixtures/);
 `scoreboard_llmc(backend)` compares with files that llm.c's own programs wrote, if LLMC_REFERENCE_DIR names a folder
-that holds them. The comparison is that of `llmc verify`. In a notebook it is a table, elsewhere text.
+with them. The comparison is the same as in `llmc verify`. Notebooks show a table, everything else text.
 """
 
 import os
@@ -25,7 +25,7 @@ GREEN, RED = "#009E73", "#D55E00"  # the course's green and vermillion; the mark
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """Rows of a comparison. A notebook draws it, `print` writes it; `okay` when every row is."""
+    """The rows of a comparison. A notebook draws it, `print` writes it; it is `okay` if every row is."""
 
     title: str
     rows: list
@@ -37,7 +37,7 @@ class Scoreboard:
 
     @property
     def summary(self) -> str:
-        """One line; the last word is llm.c's."""
+        """A one-line summary, which ends in llm.c's own words."""
         green = sum(row.okay for row in self.rows)
         return f"{green} of {len(self.rows)} rows are green. overall okay: {int(self.okay)}"
 
@@ -54,7 +54,7 @@ class Scoreboard:
         return f"{top}<table><tr>{head}</tr>{rows}</table><p>{escape(self.summary)}</p>"
 
     def _html_row(self, row):
-        """Transparent colour over the notebook's own background, so that both themes of JupyterLab can show it."""
+        """A transparent colour over the notebook's own background, so that it works in both of JupyterLab's themes."""
         color, mark = (GREEN, "✓") if row.okay else (RED, "✗")
         cells = (mark, row.name, row.got, row.expected, f"{row.error:.1e}", f"{row.allowed:.0e}")
         return f'<tr style="background:{color}33">' + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
@@ -88,7 +88,7 @@ class Problem:
 
 
 def fixture(name="odd", recipe="A") -> Problem:
-    """A small GPT-2 with awkward sizes, and what PyTorch in float64 computed for it. recipe: of the ten losses."""
+    """A small GPT-2 with awkward sizes, and what PyTorch computed for it in float64. recipe: for the ten losses."""
     cases = {case.name: case for case in CASES}
     if name not in cases:
         raise UserError(f"there is no fixture {name!r}; choose one of {', '.join(cases)}.")
@@ -100,7 +100,7 @@ def fixture(name="odd", recipe="A") -> Problem:
 
 
 def scoreboard(backend="numpy", name="odd", recipe="A") -> Scoreboard:
-    """This backend, in float32, against PyTorch. name: "odd", "one_of_each", "full_length" or "no_padding"."""
+    """Compare this backend in float32 with PyTorch. name: "odd", "one_of_each", "full_length" or "no_padding"."""
     problem = fixture(name, recipe)
     c, (B, T) = problem.config, problem.x.shape
     title = f"Yours in float32 against PyTorch in float64: V={c.V} L={c.L} NH={c.NH} C={c.C}, B={B} T={T}"
@@ -109,7 +109,7 @@ def scoreboard(backend="numpy", name="odd", recipe="A") -> Scoreboard:
 
 
 def scoreboard_llmc(backend="numpy", recipe="A") -> Scoreboard | None:
-    """This backend against llm.c's own files in LLMC_REFERENCE_DIR/llmc_small; None when there are none."""
+    """Compare this backend with llm.c's own files in LLMC_REFERENCE_DIR/llmc_small; None if there are none."""
     root = os.environ.get("LLMC_REFERENCE_DIR")
     folder = Path(root, "llmc_small") if root else None
     if folder is None or not folder.is_dir():

@@ -1,4 +1,4 @@
-"""The console of a run: llm.c's lines for files and pipes, a progress bar for terminals."""
+"""The console output of a run: lines like llm.c's for files and pipes, a progress bar for terminals."""
 
 import sys
 
@@ -13,7 +13,7 @@ def clock(seconds) -> str:
 
 
 def headline(run: RunFacts) -> str:
-    """A line each on the model, the data and the steps; a fourth when the run continues from a checkpoint."""
+    """One line each about the model, the data and the steps, and a fourth if the run continues from a checkpoint."""
     s, c = run.settings, run.config
     passes = s.steps * s.tokens_per_step / run.train_tokens
     batch = f"B={s.batch_size} x T={s.sequence_length}" + (f" x {s.micro_batches}" if s.micro_batches > 1 else "")
@@ -39,7 +39,7 @@ def hellaswag_line(report: StepReport) -> str:
 
 
 def step_line(report: StepReport) -> str:
-    """One step as llm.c's console line, with the time left at its end."""
+    """One step, as in llm.c's console line, with the time left at the end."""
     r, left = report, clock(report.seconds_left)
     line = (
         f"step {r.step:4d}/{r.run.settings.steps} | loss {r.loss:7.6f}{_z(r.loss_z)} | norm {r.norm:6.4f}{_z(r.norm_z)}"
@@ -49,12 +49,12 @@ def step_line(report: StepReport) -> str:
 
 
 def _z(z):
-    """ " (+0.53z)", or nothing as long as there is no z-score."""
+    """ " (+0.53z)", or "" while there is no z-score yet."""
     return "" if z is None else f" ({z:+.2f}z)"
 
 
 def _mfu(r):
-    """ " | 41.3% bf16 MFU", or nothing where the device's peak is not known."""
+    """ " | 41.3% bf16 MFU", or "" if the device's peak is not known."""
     return "" if r.mfu is None else f" | {100 * r.mfu:.1f}% {r.run.settings.precision} MFU"
 
 
@@ -64,7 +64,7 @@ def skip_line(report: StepReport) -> str:
 
 
 class PlainConsole:
-    """Lines on stdout, for files and pipes: every validation and sample, and about 50 of the steps."""
+    """Prints lines on stdout, for files and pipes: every validation and sample, and about 50 of the steps."""
 
     def __init__(self):
         self.started = False
@@ -89,7 +89,7 @@ class PlainConsole:
 
 
 class BarConsole:
-    """A tqdm bar, for terminals; validation and samples are printed above it."""
+    """A tqdm bar for terminals; validation losses and samples are printed above it."""
 
     def __init__(self):
         self.bar = None
@@ -127,7 +127,7 @@ class BarConsole:
 
 
 def audience(on_step, quiet):
-    """(say, on_step): where lines about the preparation go, and where the StepReports go."""
+    """(say, on_step): where to send lines about the preparation, and where to send the StepReports."""
     if on_step is not None:
         return None, on_step
     return (None, silent) if quiet else (print, console())
@@ -138,5 +138,5 @@ def silent(report: StepReport):
 
 
 def console():
-    """A bar on a terminal, lines otherwise."""
+    """A progress bar on a terminal, lines otherwise."""
     return BarConsole() if sys.stdout.isatty() and sys.stderr.isatty() else PlainConsole()

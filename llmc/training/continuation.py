@@ -1,4 +1,4 @@
-"""Restoring a run that stopped: its settings, its newest checkpoint, and its log up to there."""
+"""Restoring a run that has stopped: its settings, its newest checkpoint, and its log up to that checkpoint."""
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
@@ -20,10 +20,10 @@ from llmc.training.trainer import Trainer
 
 @contextmanager
 def load_run(run=None, changes=(), say=None, ranks=ALONE):
-    """`with load_run(…) as (trainer, folder, history)`: a run ready to continue; its folder is ours meanwhile.
+    """`with load_run(…) as (trainer, folder, history)`: a run that is ready to continue, with its folder locked for us.
 
-    run: as in find_run · changes: {setting: new value} · say, ranks: as in Trainer; the folder is rank 0's, and
-    None for the others. Raises UserError when the run cannot be continued, or not with these changes.
+    run: as in find_run · changes: {setting: new value} · say, ranks: as in Trainer; only rank 0 gets the folder, the
+    others get None. Raises UserError if the run cannot be continued, or not with these changes.
     """
     with RunFolder(_find(run)) if not ranks.rank else nullcontext() as folder:
         latest = {"path": str(folder.path.resolve()), "step": folder.latest} if folder else None
@@ -36,7 +36,7 @@ def load_run(run=None, changes=(), say=None, ranks=ALONE):
         settings = changed(before, changes, path)
         if step >= settings.steps:
             raise UserError(
-                f"{path} has made all of its {step} steps; to train longer, give the new total with --steps N."
+                f"{path} has completed all of its {step} steps; to train longer, give a new total with --steps N."
             )
         communicator = find_communicator(settings, ranks)
         how = settings.backend, settings.precision, settings.master_weights, part_of(settings, ranks)
@@ -66,12 +66,12 @@ def _find(run):
 
 
 def changed(settings, changes, path, fixed=FIXED) -> TrainSettings:
-    """The settings of a run with some replaced. Raises UserError for one that cannot change within a run."""
+    """A run's settings with some replaced. Raises UserError for a setting that cannot change within a run."""
     unknown = changes.keys() - {field.name for field in fields(TrainSettings)}
     if unknown:
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}")
     if not changes.keys().isdisjoint(PLACE):
-        raise UserError(f"a resumed run stays in its folder, {path}; leave out --out and --name.")
+        raise UserError(f"a resumed run stays in its own folder, {path}; leave out --out and --name.")
     for name in fixed:
         before, now = getattr(settings, name), changes.get(name, getattr(settings, name))
         if now != before:
@@ -83,7 +83,7 @@ def changed(settings, changes, path, fixed=FIXED) -> TrainSettings:
 
 
 def check_settings(settings, saved, path, fixed=FIXED):
-    """Raise UserError unless the settings of a run are those that its checkpoint was made with, where they must be."""
+    """Raise UserError if a setting that must not change differs from the one saved in the run's checkpoint."""
     for name in fixed:
         now = getattr(settings, name)
         if saved.get(name, now) != now:
@@ -94,6 +94,6 @@ def check_settings(settings, saved, path, fixed=FIXED):
 
 
 def until(history, step) -> dict:
-    """A history as it was when `step` steps were made, including the validation before the next one."""
+    """A history as it was after `step` steps, including the validation before the next step."""
     last = {"train": step - 1, "val": step, "eval": step}
     return {name: [row for row in rows if row[0] <= last[name]] for name, rows in history.items()}

@@ -1,4 +1,4 @@
-"""Finding a trained model, whether given as a run or as a file; and with it, its settings and its tokenizer."""
+"""Finding a trained model, given as a run or as a file, together with its settings and its tokenizer."""
 
 from pathlib import Path
 
@@ -18,7 +18,9 @@ from llmc.training.settings import TrainSettings
 from llmc.training.settings_file import SETTINGS, read_settings
 
 OPENAI = tuple(f"openai-community/gpt2{size}" for size in ("", "-medium", "-large", "-xl"))  # on the Hugging Face hub
-MODEL_HELP = f"a run, by its folder or its name in runs/, a model file, or OpenAI's: {OPENAI[0]}, …, {OPENAI[-1]}"
+MODEL_HELP = (
+    f"a run (its folder or its name in runs/), a model file, or one of OpenAI's models: {OPENAI[0]}, …, {OPENAI[-1]}"
+)
 REPLACED = 5  # times that a file may vanish under its reader; a run that saves more often than it can be read is absurd
 
 
@@ -29,9 +31,9 @@ def runs_home() -> Path:
 
 
 def find_run(run=None) -> Path:
-    """The folder of a run, given as a path or as a name in runs/; by default the newest in runs/.
+    """The folder of a run, given as a path or as a name in runs/; by default, the newest run in runs/.
 
-    Raises UserError when there is no such run, and when it holds no model yet.
+    Raises UserError if there is no such run, or if it holds no model yet.
     """
     if run is None:
         models = filter(None, map(newest_model, runs_home().glob("*/")))
@@ -42,10 +44,10 @@ def find_run(run=None) -> Path:
     places = [user_path(run), runs_home() / run]
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None and places[0].exists():
-        raise UserError(f"{run} is not the folder of a run; give one.")
+        raise UserError(f"{run} is a file, not the folder of a run; give the folder.")
     if folder is None:
         fetch = llmc_command("init", "--from", run, "-o", "FILE")
-        hub = f", or, if that is a model on the Hugging Face hub, fetch it with `{fetch}`" if "/" in str(run) else ""
+        hub = f", or if that is a model on the Hugging Face hub, download it with `{fetch}`" if "/" in str(run) else ""
         raise UserError(f"there is no run {run}, neither here nor in {shown(runs_home())}; {_make_one()}{hub}.")
     if newest_model(folder) is None:
         raise UserError(
@@ -60,9 +62,10 @@ def _make_one() -> str:
 
 
 def find_model(model=None) -> Path:
-    """The file of a model, given by its path, by its run (see `find_run`), or as one of OPENAI, which is fetched once.
+    """The file of a model, given as its path, as its run (see `find_run`), or as one of OPENAI, which is downloaded
+    once.
 
-    Raises UserError when there is none.
+    Raises UserError if there is none.
     """
     if model in OPENAI and not Path(model).exists():
         return _openais(model)
@@ -73,7 +76,7 @@ def find_model(model=None) -> Path:
 
 
 def _openais(name) -> Path:
-    """One of OpenAI's models as a file of llm.c's, kept in `data_home()`/weights."""
+    """One of OpenAI's models as a file in llm.c's format, kept in `data_home()`/weights."""
     path = data_home() / "weights" / f"{name.rpartition('/')[2]}.bin"
     if not path.is_file():
         write_model(path, read_huggingface(name))
@@ -81,7 +84,8 @@ def _openais(name) -> Path:
 
 
 def read_newest(model, read):
-    """read(path) of the file that `find_model` finds; of a newer one, if a run in progress has replaced it meanwhile.
+    """read(path) for the file that `find_model` finds, or for a newer one if a run in progress has replaced it
+    meanwhile.
 
     Raises UserError when there is none, and whatever `read` raises for a file that is still there.
     """
@@ -96,7 +100,7 @@ def read_newest(model, read):
 
 
 def run_settings(model_path) -> TrainSettings | None:
-    """The settings of the run whose folder holds a model file; None for a model outside of a run folder.
+    """The settings of the run whose folder holds this model file; None for a model outside a run folder.
 
     Raises UserError when the settings are damaged.
     """
@@ -105,15 +109,15 @@ def run_settings(model_path) -> TrainSettings | None:
 
 
 def trained_window(settings, config) -> int:
-    """How many tokens a model learned to look back on: its run's sequence length, or, without settings, maxT."""
+    """How many tokens back a model learned to look: its run's sequence length or, without settings, maxT."""
     return min(settings.sequence_length, config.maxT) if settings else config.maxT
 
 
 def find_tokenizer(V: int, chosen=None, folders=(), required=True):
-    """The tokenizer of a model with V tokens: the file `chosen`, else the one in `folders`, else GPT-2's.
+    """The tokenizer for a model with V tokens: the file `chosen`, else the one in `folders`, else GPT-2's.
 
-    None when there is none and it is not required. Raises UserError for a file that is missing or damaged or has
-    another number of tokens or is not as its run saved it, and when the folders hold different tokenizers.
+    None if there is none and it is not required. Raises UserError for a file that is missing, damaged, changed since
+    its run saved it or of the wrong size, and if the folders hold different tokenizers.
     """
     places = [folder / name for folder in dict.fromkeys(folders) for name in (TOKENIZER, LLMC_NAME)]
     paths = [Path(chosen)] if chosen else [path for path in places if path.is_file()]
@@ -132,7 +136,7 @@ def find_tokenizer(V: int, chosen=None, folders=(), required=True):
 
 
 def _gpt2_tokenizer(V, folders, required):
-    """GPT-2's tokenizer, assumed for a vocabulary of its size."""
+    """GPT-2's tokenizer, which is assumed for a vocabulary of its size."""
     try:
         if V == GPT2Config().V:
             return gpt2_encoding()

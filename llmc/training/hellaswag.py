@@ -1,4 +1,4 @@
-"""HellaSwag while a model is trained: its length-normalised accuracy every so many steps, as llm.c's `-h 1`."""
+"""HellaSwag during training: the length-normalised accuracy every few steps, as with llm.c's `-h 1`."""
 
 import math
 
@@ -8,14 +8,14 @@ from llmc.training.start import in_turn
 
 
 class Stopped(Exception):
-    """A measurement was given up."""
+    """A measurement was abandoned."""
 
 
 class HellaSwag:
-    """The examples, and a measurement in batches of the run's own shape, so that nothing new is allocated.
+    """The examples, measured in batches of the run's own shape, so that nothing new is allocated.
 
-    settings, encoding, config, ranks: of the run; each rank scores its share of the examples. Raises UserError when
-    there are none and they cannot be fetched.
+    settings, encoding, config, ranks: of the run; each rank scores its share of the examples. Raises UserError if the
+    examples are neither here nor can be downloaded.
     """
 
     def __init__(self, settings, encoding, config, ranks, say=None):
@@ -25,9 +25,9 @@ class HellaSwag:
         self.all, self.count, self.own, self.ranks = examples, len(examples), examples[ranks.rank :: ranks.world], ranks
 
     def accuracy(self, model, stop=lambda: False):
-        """The share of examples whose real ending costs least per token; None when stop() becomes true by then.
+        """The share of examples whose real ending costs least per token; None if stop() becomes true before the end.
 
-        NaN when the model's losses are not finite numbers.
+        NaN if the model's losses are not finite numbers.
         """
 
         def watch(_):

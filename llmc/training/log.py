@@ -30,17 +30,17 @@ TAKEN = (errno.EACCES, errno.EAGAIN, errno.EDEADLK)
 
 
 class LogWriter:
-    """Appends whole lines to a log file, one write for each, so that a killed run leaves no partial line.
+    """Appends lines to a log file, each in a single write, so that a killed run leaves no partial line.
 
-    When the disk fills up in the middle of a line, that line is removed; one that a crash of the machine left behind is
-    removed when the log is opened. Raises UserError when it cannot write, and when another process has the log open, so
-    that two processes never write to one run.
+    If the disk fills up in the middle of a line, that line is removed; a partial line left by a crash of the machine is
+    removed when the log is opened. Raises UserError if it cannot write, and if another process has the log open, so
+    that two processes never write to the same run.
     """
 
     def __init__(self, path):
         self.path = Path(path)
         if self.path.exists() and not self.path.is_file():  # a pipe has no end to append to, a device none to read to
-            raise UserError(f"cannot write {self.path}: it is no regular file; remove it, or choose another folder.")
+            raise UserError(f"cannot write {self.path}: it is not a regular file; remove it, or choose another folder.")
         try:
             self._file = open(self.path, "a+b", buffering=0)
         except OSError as error:
@@ -64,21 +64,21 @@ class LogWriter:
         self._write(LINES["train"].format(step, loss, lr, norm))
 
     def rewrite(self, history):
-        """Replace whatever is in the file by a history, in the form of read_log."""
+        """Replace the file's contents by a history, in the form of read_log."""
         self._file.truncate(0)
         rows = [(row[0], kind, row) for kind, rows in history.items() for row in rows]
         rows.sort(key=lambda item: (item[0], list(LINES).index(item[1])))
         self._write("".join(LINES[kind].format(*row) for _, kind, row in rows))
 
     def is_in_place(self) -> bool:
-        """Whether the file still has its name: not when it, or its folder, was moved or deleted."""
+        """Whether the file still has its name: False if it, or its folder, was moved or deleted."""
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.path))
         except OSError:
             return False
 
     def close(self):
-        """Close the file; the system has every line already."""
+        """Close the file; the system already has every line."""
         self._file.close()
 
     def _write(self, text):
@@ -97,9 +97,9 @@ class LogWriter:
 def read_log(path) -> dict:
     """{"val": [(step, loss)], "train": [(step, loss, lr, norm)], "eval": [(step, accuracy)]}, each in order of steps.
 
-    A run that was killed and resumed makes the steps after its last checkpoint again, so the log goes back; of those
-    steps only the last lines count. An incomplete last line is ignored. Reads llm.c's own logs too. Raises UserError
-    for a missing file and for a line of another form.
+    A run that was killed and resumed repeats the steps after its last checkpoint, so the log jumps back; for those
+    steps only the last lines count. An incomplete last line is ignored. Also reads llm.c's own logs. Raises UserError
+    for a missing file and for a line in any other format.
     """
     with opened(path, "give the main.log of a run") as file:
         text = file.read().decode("utf-8", "replace")
@@ -125,9 +125,9 @@ def _parse(line):
 
 
 def try_lock(file) -> bool:
-    """Lock the open file until it is closed; False when another process (or another `open`) holds its lock.
+    """Lock the open file until it is closed; False if another process (or another `open`) holds its lock.
 
-    The system releases it when the process ends, however it ends. A file system without locks counts as free: refusing
+    The system releases it however the process ends. On a file system without locks, the file counts as free: refusing
     to train there would help nobody.
     """
     try:

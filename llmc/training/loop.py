@@ -1,4 +1,4 @@
-"""One training run from settings to a run folder: steps, validation, checkpoints, the log, and a clean end."""
+"""One training run, from settings to a run folder: steps, validation, checkpoints, the log, and a clean end."""
 
 import time
 from contextlib import nullcontext, suppress
@@ -24,20 +24,20 @@ from llmc.training.trainer import Diverged, Stopped, Trainer
 
 NAP = 0.05  # seconds between two questions to a listener that pauses the run
 LONG = 2  # seconds of a first step, after which it is explained
-COMPILING = "compiling CUDA kernels, once on this machine: some 15 s on a GPU, longer on the emulator"
+COMPILING = "compiling CUDA kernels, once per machine: about 15 s on a GPU, longer on the emulator"
 LOOKS = ("checkpoint_every", "val_every", "hellaswag_every", "sample_every")  # settings of what looks at the weights
 
 
 def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> TrainResult:
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
-    on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it
-    progress goes to the console, unless `quiet`. On a GPU the next step is running by then. What it returns may pause
-    or stop the run, see report.py · save: write the run folder (see run_folder.py); False leaves no file.
-    Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; it is saved, and `interrupted` is set. A second
-    signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step, and its
-    subclass RunDiverged when the loss is no longer a finite number.
-    ranks: see llmc/distributed; all of them make this call, and rank 0 alone reports and writes the run folder.
+    on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it,
+    progress goes to the console, unless `quiet`. On a GPU, the next step is already running by then. Its return value
+    may pause or stop the run, see report.py · save: write the run folder (see run_folder.py); False leaves no files.
+    Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; the run is saved, and `interrupted` is set. A
+    second signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step,
+    and its subclass RunDiverged if the loss is no longer a finite number.
+    ranks: see llmc/distributed; all ranks make this call, but only rank 0 reports and writes the run folder.
     """
     settings = settings or TrainSettings()
     communicator = find_communicator(settings, ranks)
@@ -53,8 +53,8 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
 
     run: its folder, or its name in runs/; None takes the newest · changes: settings to replace, such as steps=3000
     (counted from the beginning of the run) or learning_rate · on_step, quiet, ranks, result and errors: as for `train`.
-    The earlier history is read from main.log, so it has four digits. There may be another number of ranks than before;
-    then the last bits differ, and batch_size may change with it.
+    The earlier history is read from main.log, so it has four decimals. The number of ranks may differ from before; then
+    the last bits differ, and batch_size may change too.
     """
     say, on_step = audience(on_step, quiet or ranks.rank)
     with load_run(run, changes, say, ranks) as (trainer, folder, history):
@@ -62,10 +62,10 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
 
 
 class _Run:
-    """A run between its steps.
+    """A run, between two of its steps.
 
-    folder: None without one, and on all ranks but 0 · history: its log so far, in the form of read_log · say(line)
-    hears why the first step takes long · saves: whether rank 0 has a folder.
+    folder: None if there is none, and on all ranks but 0 · history: the log so far, as read_log gives it · say(line) is
+    told why the first step takes long · saves: whether rank 0 has a folder.
     """
 
     def __init__(self, trainer, folder, on_step, history=None, say=None, saves=True):
@@ -90,7 +90,7 @@ class _Run:
         )
 
     def drive(self) -> TrainResult:
-        """Make all the steps that are left, and end the run. A failure becomes one sentence that says what is saved."""
+        """Make all the remaining steps and end the run. A failure becomes one sentence that says what is saved."""
         try:
             if self.first:
                 self.first.start()
@@ -126,7 +126,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------- steps
 
     def _loop(self, stop):
-        """Validation before the first step, then steps until the last one or a request to stop."""
+        """Validate before the first step, then make steps until the last one or a request to stop."""
         row = None
         while True:
             if row and self._is_due(self.settings.checkpoint_every):
@@ -146,9 +146,9 @@ class _Run:
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """Make and log one step: (step, loss, lr, norm); None when it was abandoned because of a request to stop.
+        """Make and log one step: (step, loss, lr, norm), or None if it was abandoned because of a request to stop.
 
-        On a GPU the next step is launched before this one's loss is read, unless something else comes first.
+        On a GPU, the next step is launched before this one's loss is read, unless something else comes first.
         """
         t, start = self.trainer, time.perf_counter()
         if self.told_to_stop and not t.begun:
@@ -167,7 +167,7 @@ class _Run:
         return row
 
     def _pauses_after(self, step):
-        """Whether the weights after so many steps are looked at."""
+        """Whether something needs the weights as they are after this step."""
         s = self.settings
         pauses = (self._is_due(getattr(s, name), step) for name in LOOKS)
         return step == s.steps or any(pauses)
@@ -180,7 +180,7 @@ class _Run:
         return row
 
     def _checkpoint(self):
-        """Save the state of the run. Raises Diverged instead when the weights are useless."""
+        """Save the state of the run. Raises Diverged instead if the weights are useless."""
         if not self.saves or not self.trainer.step:
             return
         self.trainer.check_weights()
@@ -190,7 +190,7 @@ class _Run:
             save_our_part(self.trainer)
 
     def _validate(self, stop):
-        """Measure and log the validation loss; None when it was abandoned, or when the log of a resumed run has it."""
+        """Measure and log the validation loss; None if it was abandoned, or if a resumed run's log already has it."""
         step, start = self.trainer.step, time.perf_counter()
         if step in [row[0] for row in self.history["val"][-1:]]:
             return None
@@ -204,7 +204,7 @@ class _Run:
         return val
 
     def _score(self, stop):
-        """Measure and log the accuracy on HellaSwag; None as in `_validate`."""
+        """Measure and log the accuracy on HellaSwag; returns None in the same cases as `_validate`."""
         step, start = self.trainer.step, time.perf_counter()
         if step in [row[0] for row in self.history["eval"][-1:]]:
             return None
@@ -220,11 +220,11 @@ class _Run:
         return accuracy
 
     def _sample(self, stop):
-        """A text by the model, which only rank 0 needs."""
+        """A text written by the model; only rank 0 needs it."""
         return None if self.trainer.ranks.rank else self.trainer.sample(stop.patience())
 
     def _report(self, row, val, accuracy, sample, last) -> StepReport:
-        """The report of the step just made; without a row (its line in the log), the one before any step."""
+        """The report on the step just made or, without a row (its line in the log), the report before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
         speed, peak = s.tokens_per_step / watch.mean if watch.mean else 0.0, self.facts.peak
@@ -252,10 +252,10 @@ class _Run:
         )
 
     def _send(self, report, stop):
-        """Pass a report on, and wait or stop if the listener says so.
+        """Pass on a report, and pause or stop if the listener says so.
 
-        One whose pipe is closed (`llmc train | head`) ends the run, saved. One that cannot write for another reason (a
-        full disk, a terminal that is gone) is not called again.
+        If the listener's pipe is closed (`llmc train | head`), the run is saved and ends. If it cannot write for
+        another reason (a full disk, a terminal that is gone), it is not called again.
         """
         try:
             while (answer := self.on_step(report)) == PAUSE and not stop.requested:
@@ -269,7 +269,7 @@ class _Run:
             self.on_step = silent
 
     def _close(self):
-        """Let the listener end, once."""
+        """Close the listener, once."""
         close, self.on_step = getattr(self.on_step, "close", None), silent
         if close:
             with suppress(OSError):
@@ -278,7 +278,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------- ends
 
     def _rescue(self, error):
-        """Save the state of a run that failed, if the disk allows it, and it does not take ranks that have ended."""
+        """Save the state of a run that failed, if the disk allows it and no ranks that have ended are needed for it."""
         t = self.trainer
         if t.together.is_sharded or (isinstance(error, RankLost) and t.begun):
             return

@@ -1,8 +1,8 @@
-"""Whether a run fits into the memory, and the largest batch that does: found out before its first step.
+"""Whether a run fits into memory, and the largest batch that does: checked before its first step, not hours later.
 
-The batch of `--batch-size auto` is a power of two: the number of tokens of an update, if it is given, mostly is one as
-well, so that batches divide it, and kernels are at their best. `settings.json` keeps the number, so a resumed run has
-the same batches.
+The batch of `--batch-size auto` is a power of two, for which kernels are fastest. The number of tokens per update, if
+given, is usually one too, so that the batches divide it. `settings.json` keeps the number, so a resumed run has the
+same batches.
 """
 
 import os
@@ -36,9 +36,10 @@ PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")  # where Linux keeps its nu
 
 
 def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
-    """Bytes that training at (B, T) adds to what this process holds before it makes the model.
+    """Bytes that training at (B, T) adds to what this process already holds before it makes the model.
 
-    tokens: of the training data · resumed: weights and moments are here already · kept: as for `training_buffers`.
+    tokens: in the training data · resumed: whether weights and moments are already in memory · kept: as for
+    `training_buffers`.
     """
     buffers = training_buffers(config, backend, B, T, precision, **kept).values()
     weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)
@@ -49,9 +50,9 @@ def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp3
 
 
 def _passing(config, B, T, backend, precision) -> int:
-    """Bytes of the largest arrays that come and go within a step."""
+    """Bytes of the largest temporary arrays in a step."""
     widened = backend != "cuda" and find_precision(precision).is_mixed
-    numbers = 2 * config.Vp * (B * T + config.C) if widened else 0  # logits and wte, as they are computed, twice
+    numbers = 2 * config.Vp * (B * T + config.C) if widened else 0  # logits and wte, once widened, twice
     if backend == "numpy":  # the others work in place: GELU, attention, a validation
         numbers += B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)
     return FLOAT * numbers
@@ -72,19 +73,19 @@ def on_gpu(backend) -> bool:
 
 
 def free_memory(backend, ranks=1) -> tuple[int, str]:
-    """(bytes, whose they are) on the device where this backend computes, for each of so many ranks on this machine."""
+    """(bytes, whose memory it is) for the device where this backend computes, for each of `ranks` on this machine."""
     if on_gpu(backend):  # each rank has one
         return cuda.free_memory(), "the GPU's memory"
     return host_memory() // ranks, "memory" if ranks == 1 else f"memory on each of {ranks} ranks"
 
 
 def host_memory() -> int:
-    """Bytes that this process could still get; sys.maxsize where the system does not say (everywhere but on Linux)."""
+    """Bytes that this process could still allocate; sys.maxsize where the system does not say (except on Linux)."""
     return max(0, min(_machine(), _address_space(), *_containers()))
 
 
 def _machine() -> int:
-    """Free memory, what can be had by dropping caches, and free swap."""
+    """Free memory, memory that the system can free by dropping caches, and free swap."""
     try:
         lines = (PROC / "meminfo").read_text().splitlines()
         kibibytes = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
@@ -106,7 +107,7 @@ def _address_space() -> int:
 
 
 def _containers():
-    """What each of the groups that this process is in leaves: limit - taken + caches, which the system would drop."""
+    """What is left in each of this process's groups: limit - used + caches, which the system would drop."""
     try:
         lines = [line.split(":", 2) for line in (PROC / "self" / "cgroup").read_text().splitlines()]
     except OSError:
@@ -118,7 +119,7 @@ def _containers():
             root, names, total = CGROUP / "memory", ("limit_in_bytes", "usage_in_bytes"), "total_"
         else:
             continue
-        inner = root / path.strip("/")  # the groups around ours count too; in a container ours may be the root
+        inner = root / path.strip("/")  # groups that contain ours count too; in a container ours may be the root
         yield from (_left(place, names, total) for place in {root, inner, *inner.parents} if place.is_relative_to(root))
 
 
@@ -135,11 +136,11 @@ def _left(folder, names, total) -> int:
 
 
 def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALONE):
-    """Raise UserError when training would need more memory than there is; the sentence names a setting that fits.
+    """Raise UserError if training would need more memory than is free; the message names a setting that fits.
 
-    encoding: the run's tokenizer · train_tokens: its file, or pattern · model: of a checkpoint that the run goes on
-    from; its weights and moments are in memory already · jobs: how many such runs there are at once, each a process ·
-    ranks: those of the run, which share the memory of their machine.
+    encoding: the run's tokenizer · train_tokens: its file or pattern · model: from the checkpoint that the run
+    continues, with weights and moments already in memory · jobs: how many such runs there are at once, each in its own
+    process · ranks: the run's ranks, which share their machine's memory.
     """
     s = settings
     config = model.config if model else config_of(s, encoding)
@@ -160,13 +161,13 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
     raise UserError(
         f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
-        f" {size(jobs * one)} of {where}, and {size(there)} are free; {advice}, or set {WITHOUT}=1 to try it all"
-        " the same."
+        f" {size(jobs * one)} of {where}, and {size(there)} are free; {advice}, or set {WITHOUT}=1 to try"
+        " anyway."
     )
 
 
 def check_step(config, B, T, backend, precision="fp32", recompute=None):
-    """Raise UserError when one training step at (B, T), without a run around it, does not fit into the memory."""
+    """Raise UserError if a single training step at (B, T), outside a run, does not fit into memory."""
     there, where = free_memory(backend)
     needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
     if needed > there:
@@ -188,12 +189,12 @@ def _smaller(s, needed, there) -> str:
 
 
 def _largest(high, holds) -> int:
-    """The largest number below `high` for which `holds`, which is true of small numbers; 0 when it is true of none."""
+    """The largest number below `high` for which `holds`, which is true for small numbers, is true; 0 if none is."""
     return bisect(range(1, high), False, key=lambda n: not holds(n))
 
 
 def size(n) -> str:
-    """ "1.4 GiB"; a smaller one in MiB."""
+    """ "1.4 GiB"; smaller sizes in MiB."""
     return f"{n / GiB:,.1f} GiB" if n >= GiB else f"{n / 2**20:,.0f} MiB"
 
 
@@ -201,10 +202,10 @@ def size(n) -> str:
 
 
 def largest_batch(config, T, backend, tokens=0, ranks=1, allowed=lambda B: True, **kept) -> int:
-    """The largest power of two at which training fits into what is free now, with something to spare; 1 if none does.
+    """The largest power of two at which training fits into the memory that is free now, with some to spare; 1 if none.
 
-    tokens, kept: as in `memory_needed` · ranks: as in `free_memory` · allowed: what else must be true of it, and is
-    true of smaller ones.
+    tokens, kept: as in `memory_needed` · ranks: as in `free_memory` · allowed: a function that must be true
+    too, and is true for small numbers.
     """
     there, _ = free_memory(backend, ranks)
     B = 1
@@ -218,10 +219,10 @@ def largest_batch(config, T, backend, tokens=0, ranks=1, allowed=lambda B: True,
 
 
 def choose_batch(settings, config, corpus=None, ranks=ALONE):
-    """The settings, with a number for `auto`: the largest batch that fits beside what the process holds.
+    """The settings with a number instead of `auto`: the largest batch that fits next to what is already in memory.
 
     With several ranks, it fits on each of them. B·T·world divides total_batch_size, if that is given, and the smallest
-    file of the corpus, if there is one yet, has enough tokens for the batches of all.
+    file of the corpus, if it exists already, has enough tokens for the batches of all ranks.
     """
     s = settings
     train, val = ([], []) if corpus is None else (Shards(path).sizes for path in (corpus.train, corpus.val))
@@ -237,10 +238,10 @@ def choose_batch(settings, config, corpus=None, ranks=ALONE):
 
 
 def allocate_or_halve(model, settings, say=None, ranks=ALONE):
-    """Allocate what training takes, with half the batch as often as memory runs out on one rank; returns the settings.
+    """Allocate what training takes, halving the batch whenever memory runs out on any rank; returns the settings.
 
-    On a GPU, where kernels and cuBLAS take memory as well, one forward and backward pass is tried. It changes nothing
-    that training depends on. say(line), if given, hears of each halving. Where B = 1 does not fit, the error is raised.
+    On a GPU, where kernels and cuBLAS take memory too, one forward and backward pass is tried, which changes nothing
+    that training depends on. say(line), if given, is told of each halving. If B = 1 does not fit, the error is raised.
     """
     while True:
         B = settings.batch_size
@@ -253,13 +254,13 @@ def allocate_or_halve(model, settings, say=None, ranks=ALONE):
 
 
 def _allocated(model, B, T, backend) -> bool:
-    """Whether there was memory for it. What an error held on to is free when this returns."""
+    """Whether there was memory for it. Anything that an error held on to is free by the time this returns."""
     try:
         model.allocate(B, T)
         if on_gpu(backend):
             try_step(model, B, T)
         return True
-    except Exception as error:  # memory has run out: for CuPy's arrays, or for what CUDA and cuBLAS allocate themselves
+    except Exception as error:  # memory has run out, for CuPy's arrays or for what CUDA and cuBLAS allocate themselves
         ran_out = isinstance(error, MemoryError) or any(name in str(error) for name in OUT_OF_MEMORY)
         if B == 1 or not ran_out:
             raise
@@ -267,7 +268,7 @@ def _allocated(model, B, T, backend) -> bool:
 
 
 def try_step(model, B, T):
-    """A forward and a backward pass, for what they take and choose the first time; the model stays as it is."""
+    """Run a forward and a backward pass, so that they allocate memory and choose kernels; the model is unchanged."""
     tokens = np.zeros((B, T), np.int32)
     model.forward(tokens, tokens, dloss=1.0)
     model.backward(accumulate=False)

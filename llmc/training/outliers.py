@@ -1,7 +1,7 @@
-"""Spotting a bad batch before it does harm: how far a loss or gradient norm lies from those of the last steps.
+"""Spotting a bad batch before it does harm: how far its loss or gradient norm lies from those of the last steps.
 
-Follows llm.c's outlier_detector.h: the z-score of the newest of 128 values among these 128, so it never exceeds
-√127 = 11.3. Until there are 128 values, there is no z-score and nothing is an outlier.
+Follows llm.c's outlier_detector.h: the z-score of the newest of the last 128 values among these 128, so it never
+exceeds √127 = 11.3. Until there are 128 values, there is no z-score, and nothing counts as an outlier.
 """
 
 from collections import deque
@@ -11,9 +11,9 @@ WINDOW = 128
 
 
 class OutlierDetector:
-    """The last 128 values of one kind. `values` is all of its state.
+    """The last 128 values of one kind. Its whole state is `values`.
 
-    limit: z-score above which a value is an outlier, 0 for never · values: the initial ones, oldest first.
+    limit: the z-score above which a value is an outlier, 0 for never · values: the initial values, oldest first.
     """
 
     def __init__(self, limit: float = 0.0, values=()):

@@ -1,4 +1,4 @@
-"""The picture of a run: training and validation loss over steps, with the baselines as lines to get below."""
+"""The plot of a run: training and validation loss over steps, with the baselines as lines to get below."""
 
 from math import log
 
@@ -14,10 +14,9 @@ def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure
     """A matplotlib Figure of a run's log.
 
     log_rows: {"val": [(step, loss)], "train": [(step, loss, …)]} as read_log gives it, losses in nats per token ·
-    baselines: {"uniform" | "unigram" | "bigram": nats per token} · bytes_per_token: mean length of a validation
-    token; with it the right axis and the title speak of bits per byte · total_steps: where the x axis ends while a
-    run is going on · figure: draw into this one instead of a new one. Needs no display and leaves pyplot's state
-    alone.
+    baselines: {"uniform" | "unigram" | "bigram": nats per token} · bytes_per_token: mean length of a validation token;
+    if given, the right axis and the title show bits per byte · total_steps: where the x axis ends while a run is in
+    progress · figure: draw into this one instead of a new one. Needs no display and leaves pyplot's state alone.
     """
     from matplotlib.figure import Figure
 
@@ -28,7 +27,7 @@ def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure
 
 
 def draw_run(axes, log_rows, baselines, bytes_per_token=None, total_steps=None):
-    """The same on matplotlib axes that are there; arguments as for `plot_run`."""
+    """The same on existing matplotlib axes; arguments as for `plot_run`."""
     train, val = _columns(log_rows["train"]), _columns(log_rows["val"])  # (n, 2), (m, 2)
     end = total_steps or max([1, *train[:, 0], *val[:, 0]])
     _draw_baselines(axes, baselines, end)
@@ -46,12 +45,12 @@ def draw_run(axes, log_rows, baselines, bytes_per_token=None, total_steps=None):
 
 
 def finding(val, baselines, bytes_per_token=None) -> str:
-    """The title: what the last validation (rows of (step, loss)) says about the model."""
+    """The plot's title: what the last validation (rows of (step, loss)) says about the model."""
     if len(val) == 0:
         return "No validation loss yet"
     loss = float(val[-1][1])
     if not np.isfinite(loss):
-        return "The loss is not a number any more: this run diverged"
+        return "The loss is no longer a number: this run diverged"
     value = f"{loss / log(2) / bytes_per_token:.2f} bits per byte" if bytes_per_token else f"{loss:.2f} nats per token"
     return f"Validation loss at {value}{_beaten(loss, baselines)}"
 
@@ -66,7 +65,7 @@ def _beaten(loss, baselines):
 
 
 def smooth(losses, window):
-    """Mean over the `window` losses around each one, fewer at the two ends; (n,) -> (n,)."""
+    """Mean over the `window` losses around each one, with fewer at both ends; (n,) -> (n,)."""
     sums = np.cumsum(np.insert(np.asarray(losses, dtype=np.float64), 0, 0.0))  # (n + 1,)
     centres = np.arange(len(losses))  # (n,)
     starts = np.maximum(centres - window // 2, 0)  # (n,)
@@ -101,7 +100,7 @@ def _draw_baselines(axes, baselines, end):
 
 
 def _limits(train, val, baselines):
-    """Bottom and top of the y axis: all of validation and baselines, and training but for a spike in it."""
+    """Bottom and top of the y axis: all validation losses and baselines, and all training losses except spikes."""
     values = [*val[:, 1], *baselines.values()]
     if len(train):
         values += [float(np.nanmin(train[:, 1])), float(np.nanpercentile(train[:, 1], 99))]
@@ -111,7 +110,7 @@ def _limits(train, val, baselines):
 
 
 def _add_bits_axis(axes, bytes_per_token):
-    """The same heights, read as bits per byte, on the right."""
+    """Add an axis on the right that shows the same heights as bits per byte."""
     factor = 1.0 / log(2) / bytes_per_token
     right = axes.secondary_yaxis("right", functions=(lambda nats: nats * factor, lambda bits: bits / factor))
     right.set_ylabel("bits per byte")

@@ -1,13 +1,14 @@
-"""Well-known settings by name: `llmc train --recipe cpu-demo`. Other options on the command line override them.
+"""Well-known settings by name, as in `llmc train --recipe cpu-demo`. Other options on the command line override them.
 
 cpu-demo    llm.c's train_gpt2.c: forty steps of GPT-2 124M on Shakespeare, from `--model` or fresh weights
 gpu-demo    llm.c's train_gpt2_fp32.cu: one pass over the same text
 gpt2-…      llm.c's reproductions of GPT-2 on FineWeb; 124m takes 10 billion tokens, to a validation loss of about 3.29
 gpt3-125m   the same for the smallest GPT-3, with 2048 tokens of context
 
-The reproductions are llm.c's scripts/run_gpt2_124M.sh and so on. As these are written for eight GPUs of 80 GB, their
-batches may be too large for others: with `--batch-size 4` a step learns from as many tokens, in more pieces. Of the
-checkpoints only some are kept. A recipe leaves open what computes, so add `--backend cuda`; HellaSwag is fetched.
+The reproductions follow llm.c's scripts/run_gpt2_124M.sh and so on. These are written for eight GPUs with 80 GB each,
+so their batches may be too large for other machines: with `--batch-size 4` a step learns from just as many tokens, in
+more pieces. Only some checkpoints are kept. A recipe does not choose a backend, so add `--backend cuda`; HellaSwag is
+downloaded.
 """
 
 from llmc.data.permuted import LLM_C

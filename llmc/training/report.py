@@ -1,8 +1,8 @@
-"""What a run says: a StepReport after every step, with the RunFacts that do not change, and at the end a TrainResult.
+"""What a run reports: a StepReport after every step, with the RunFacts that do not change, and finally a TrainResult.
 
-To follow a run, pass `train` a function of one StepReport. If it has a `close` method, that is called at the end.
-It may return PAUSE, and then gets the same report again until it returns something else; or STOP, which ends the run
-as Ctrl-C does, saved.
+To follow a run, pass `train` a function that takes a StepReport. If it has a `close` method, that is called at the end.
+The function may return PAUSE, and then gets the same report again until it returns something else; or STOP, which saves
+and ends the run as Ctrl-C does.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class RunFacts:
 
     settings, config: of the run and its model · baselines: nats per token by name · bytes_per_token: mean length of a
     validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps that were made before
-    this process took over · peak: what the device can do at most (a Peak of llmc/peaks.py); None if nobody knows ·
-    ranks: how many processes train.
+    this process took over · peak: the most that the device can do (a Peak of llmc/peaks.py), None if unknown · ranks:
+    how many processes train.
     """
 
     settings: object
@@ -38,14 +38,14 @@ class StepReport:
     """One finished step. Losses are in nats per token.
 
     step: steps finished so far · run: see RunFacts · history: the log so far, as read_log gives it · ms: duration of
-    the step · tokens_per_second: mean over the latest steps · mfu: the share of the device's FLOPs that these are, None
-    if its peak is not known · seconds_left: an estimate that includes validation ·
-    last: whether nothing comes after this report.
-    Of the step itself, and None in the first report, which comes before any step: loss, lr, norm · loss_z, norm_z:
-    their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no
-    update, None when it made one.
-    When they are new, else None: val, bits_per_byte (just validated) · hellaswag (accuracy there, a share) · sample
-    (just written) · notice: a sentence about the run that its owner should read.
+    the step · tokens_per_second: mean over the latest steps · mfu: the share of the device's peak FLOP/s that this is,
+    None if the peak is not known · seconds_left: an estimate that includes validation · last: whether this is the last
+    report.
+    About the step itself (None in the first report, which comes before any step): loss, lr, norm · loss_z, norm_z:
+    their z-scores among the last 128 steps, also None until there are that many · skipped: why the step made no update,
+    None if it made one.
+    None unless they are new: val, bits_per_byte (from a validation) · hellaswag (the accuracy, as a share) · sample (a
+    text) · notice: a sentence about the run that its owner should read.
     """
 
     step: int
@@ -74,11 +74,11 @@ class TrainResult:
     """The outcome of `train`. Losses are in nats per token.
 
     model, encoding: the trained model and its tokenizer · run: its RunFacts (settings, config, baselines, …) · history:
-    the log with all digits, as read_log gives it (four digits for what was made before a resume) · bits_per_byte: of
-    the last validation · steps: made in all · seconds: of the whole loop since it was started or resumed, including
-    validation · tokens_per_second: of the steps alone · run_dir: the run folder, None when nothing was saved ·
-    interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt · notice: a
-    sentence about the run that came up after the last report.
+    the log with all digits, in the form of read_log (with four decimals for anything before a resume) · bits_per_byte:
+    from the last validation · steps: the total number made · seconds: the time of the whole loop since it was started
+    or resumed, including validation · tokens_per_second: of the steps alone · run_dir: the run folder, None if nothing
+    was saved · interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt ·
+    notice: a sentence about the run that came up after the last report.
     """
 
     model: object

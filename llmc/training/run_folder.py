@@ -1,6 +1,6 @@
-"""`runs/NAME/`, the folder of a run: nothing is ever overwritten by another run, and no file is ever half-written.
+"""`runs/NAME/`, the folder of a run: no run ever overwrites another's files, and no file is ever left half-written.
 
-main.log        one line at a time, as the run goes
+main.log        written line by line, as the run goes
 settings.json, tokenizer.bin   with the first checkpoint
 model_%08d.bin, state_%08d_00000.bin, DONE_%08d   checkpoints, see llmc/checkpoints/folder.py
 model.bin, sample.txt, loss.png   at the end, even of an interrupted run; a resumed one keeps them until it ends
@@ -32,11 +32,11 @@ SAMPLE, PLOT = "sample.txt", "loss.png"
 
 
 class RunFolder:
-    """The folder of one run, which belongs to this process for as long as its log is open. A context manager.
+    """The folder of one run, which belongs to this process as long as its log is open. A context manager.
 
     RunFolder.create(…) starts a new run, RunFolder(path) continues one. A new run that ends before it has logged a line
-    removes its folder again. A folder that disappears meanwhile, or its log, is written again, whole, at the next save.
-    Raises UserError when another process is training in the folder.
+    removes its folder again. If the folder or its log disappears during the run, it is written again in full at the
+    next save. Raises UserError if another process is training in the folder.
     """
 
     def __init__(self, path):
@@ -47,9 +47,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, out, name):
-        """Claim a folder at once, so that a bad one is refused before training.
+        """Claim a folder right away, so that a bad one is refused before training.
 
-        out: exactly this folder, empty or not there yet · name: without `out`, runs/NAME, or the first free NAME-2, ….
+        out: use exactly this folder, empty or not made yet · name: without `out`, use runs/NAME or the first free
+        NAME-2, ….
         """
         path = claim_folder(out, name)
         try:
@@ -74,13 +75,13 @@ class RunFolder:
 
     @property
     def latest(self) -> int | None:
-        """Step of the newest checkpoint; None when there is none."""
+        """Step of the newest checkpoint; None if there is none."""
         return latest_checkpoint(self.path)
 
     def save_checkpoint(self, trainer, history) -> str | None:
-        """Save the state of the trainer, unless it is saved already; the oldest checkpoints are removed.
+        """Save the trainer's state, unless it is already saved; the oldest checkpoints are removed.
 
-        history: the log so far, in the form of read_log. Returns a sentence when the folder had disappeared.
+        history: the log so far, in the form of read_log. Returns a sentence if the folder had disappeared.
         """
         path, found = self.path, self.log.is_in_place()
         if not found:
@@ -93,8 +94,8 @@ class RunFolder:
             others = (lambda: self._others(trainer.ranks)) if trainer.together.is_sharded else dict
             save_checkpoint(self.path, trainer.model, state, trainer.settings.keep, others)
         elif trainer.together.is_sharded:
-            trainer.ranks.share("")  # there is nothing to add to: see save_our_part
-        return None if found else f"{shown(path)} had disappeared; all of the run is now in {shown(self.path)}."
+            trainer.ranks.share("")  # tells the others that there is nothing to save: see save_our_part
+        return None if found else f"{shown(path)} had disappeared; the whole run is now in {shown(self.path)}."
 
     def _others(self, ranks) -> dict:
         """Have the other ranks, which share the optimizer's state, add their parts; returns {rank: SHA-256}."""
@@ -118,9 +119,9 @@ class RunFolder:
             return False
 
     def _describe(self, trainer) -> dict:
-        """Write settings.json and tokenizer.bin, which a checkpoint needs to be used; returns {name: SHA-256}.
+        """Write settings.json and tokenizer.bin, without which a checkpoint cannot be used; returns {name: SHA-256}.
 
-        settings.json holds its own. A model.bin that an earlier end of the run left stays until there is a new one.
+        settings.json holds its own digest. A model.bin from an earlier end of the run stays until there is a new one.
         """
         write_settings(self.path, trainer.settings)
         write_tokenizer(self.path / TOKENIZER, trainer.encoding)
@@ -141,7 +142,7 @@ class RunFolder:
             figure.savefig(file, format="png")
 
     def _save_model(self, trainer):
-        """The model of the last checkpoint, under a name without a step; the old one stays until this one is there."""
+        """Save the last checkpoint's model under a name without a step; the old file stays until this one is whole."""
         source, target = model_path(self.path, trainer.step), self.path / FINAL_MODEL
         link = self.path / f".{FINAL_MODEL}.link.tmp"
         try:
@@ -153,22 +154,23 @@ class RunFolder:
             link.unlink(missing_ok=True)  # still there when both names were links to one file already
 
     def reopen(self):
-        """Remove the half-written files of a killed process. What the end of the run left stays until it ends again."""
+        """Remove half-written files of a killed process. Files from the run's last end stay until it ends again."""
         for path in self.path.glob(".*.tmp"):
             path.unlink(missing_ok=True)
 
 
 def save_our_part(trainer):
-    """On a rank other than 0: add our part of the optimizer's state to a checkpoint, if rank 0 says where."""
+    """On a rank other than 0: add our part of the optimizer's state to a checkpoint, if rank 0 says where to."""
     folder = trainer.ranks.share(None, str)
     if folder:
         trainer.ranks.exchange(save_part(folder, trainer.model, trainer.state()))
 
 
 def claim_folder(out, name) -> Path:
-    """Make the folder `out`, unless a run has written to it; without one, runs/NAME or the first free runs/NAME-2, ….
+    """Make the folder `out`, unless a run has written to it; without `out`, make runs/NAME or the first free
+    runs/NAME-2, ….
 
-    Raises UserError when `out` holds something, when `name` is not a plain name, and when the folder cannot be made.
+    Raises UserError if `out` is not empty, if `name` is not a plain name, or if the folder cannot be made.
     """
     return _claim(user_path(out)) if out is not None else claim_number(runs_home(), name)
 
@@ -179,7 +181,7 @@ def _claim(path) -> Path:
         if any(entry.name != LOG or entry.stat().st_size for entry in held):
             raise UserError(
                 f"{path} is not empty, and a run never overwrites anything; choose another folder with --out, or"
-                " continue the run in it with --resume."
+                " continue that run with --resume."
             )
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -188,7 +190,7 @@ def _claim(path) -> Path:
 
 
 def claim_number(home, name) -> Path:
-    """home/NAME, or, when that is taken, home/NAME-2, home/NAME-3, …; two runs at once get two folders."""
+    """home/NAME or, if that is taken, home/NAME-2, home/NAME-3, …; two runs that start at once get two folders."""
     if name != Path(name).name or name in ("", ".", ".."):
         raise UserError(f"{name!r} cannot be the name of a run; use a plain name, or give a folder with --out.")
     try:
@@ -213,9 +215,9 @@ def remove_if_empty(path: Path):
 
 
 def check_disk(settings, config, folder, saved=(), step=0):
-    """Raise UserError when the checkpoints of a run would not fit onto the disk of its folder.
+    """Raise UserError if a run's checkpoints would not fit onto the disk that holds its folder.
 
-    saved: the steps of the checkpoints that are there · step: where the run begins.
+    saved: the steps of the checkpoints that already exist · step: where the run begins.
     """
     s, there = settings, shutil.disk_usage(folder).free
     each = checkpoint_bytes(config, s.precision, s.master_weights)
@@ -227,12 +229,12 @@ def check_disk(settings, config, folder, saved=(), step=0):
     fewer = f"--keep {keep} fits" if keep > 0 else "free some space, or choose another disk with --out"
     raise UserError(
         f"{most:,} checkpoints of {size(each)} each do not fit onto the disk of {folder}, which has"
-        f" {size(there)} free; {fewer}, or set {WITHOUT}=1 to try it all the same."
+        f" {size(there)} free; {fewer}, or set {WITHOUT}=1 to try anyway."
     )
 
 
 def checkpoint_bytes(config, precision="fp32", master_weights=True) -> int:
-    """The weights, the two moments and, where weights have 16 bits, the master weights; headers hardly count."""
+    """Bytes of the weights, both moments and, if weights have 16 bits, the master weights; headers hardly count."""
     p = find_precision(precision)
     exact = 3 if p.is_mixed and master_weights else 2
     return (p.weights.itemsize + exact * p.exact.itemsize) * config.num_parameters_padded

@@ -1,6 +1,6 @@
 """The learning rate over a run: it rises during warmup, then falls along a curve.
 
-Follows llm.c's schedulers.h (cosine, linear, constant, wsd). One difference: warmup applies to "constant" too.
+Follows llm.c's schedulers.h (cosine, linear, constant, wsd). One difference: warmup also applies to "constant".
 """
 
 from math import cos, pi, sqrt
@@ -27,11 +27,12 @@ KINDS = (*CURVES, "wsd")
 
 
 def learning_rate(step, max_lr, warmup, total, final_fraction=0.0, kind="cosine") -> float:
-    """Learning rate of the update at `step` (0 … total - 1).
+    """The learning rate for the update at `step` (0 … total - 1).
 
-    warmup: steps of linear rise, max_lr·(step + 1)/warmup · total: steps of the run · final_fraction: where the curve
-    ends, as a share of max_lr · kind: "cosine", "linear", "constant" or "wsd" (constant until 80%, then 1 - √progress).
-    Raises UserError for an unknown kind. Example: learning_rate(0, 1e-3, warmup=10, total=100) == 1e-4.
+    warmup: number of steps with a linear rise, max_lr·(step + 1)/warmup · total: number of steps in the run ·
+    final_fraction: where the curve ends, as a share of max_lr · kind: "cosine", "linear", "constant" or "wsd" (constant
+    until 80%, then 1 - √progress). Raises UserError for an unknown kind. Example: learning_rate(0, 1e-3, warmup=10,
+    total=100) == 1e-4.
     """
     if kind not in KINDS:
         raise UserError(f"there is no schedule {kind!r}; choose one of {', '.join(KINDS)}.")
@@ -44,7 +45,7 @@ def learning_rate(step, max_lr, warmup, total, final_fraction=0.0, kind="cosine"
 
 
 def _progress(step, start, end) -> float:
-    """Where `step` lies between start (0.0) and end (1.0), never outside; a curve without length counts as finished."""
+    """Where `step` lies between start (0.0) and end (1.0), never outside; a curve of zero length counts as finished."""
     if end <= start:
         return 1.0
     return min(max((step - start) / (end - start), 0.0), 1.0)

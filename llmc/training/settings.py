@@ -1,6 +1,7 @@
 """All settings of a training run, checked before anything starts; the defaults suit a two-core laptop.
 
-A setting is one line here: its option of `llmc train`, what it may be, its help and its line in settings.json follow.
+Each setting is declared once, here; its option of `llmc train`, its check, its help and its line in settings.json
+follow.
 """
 
 import os
@@ -21,7 +22,7 @@ AUTO = "auto"  # what the machine decides: a batch size by the memory that is fr
 
 
 class Bound(NamedTuple):
-    """What a setting may be: values of a type for which holds(value), in words, besides those that leave it open."""
+    """Allowed values of a setting: `open`, and those of `type` for which holds(value) is true (`what`, in words)."""
 
     type: type | tuple
     holds: object
@@ -29,18 +30,18 @@ class Bound(NamedTuple):
     open: tuple = ()
 
     def or_(self, *values):
-        """The same, or one of these values."""
+        """The same, but it also allows these values."""
         return self._replace(open=values)
 
     def allows(self, value) -> bool:
-        """Whether a setting may have this value."""
+        """Whether the setting allows this value."""
         if any(value is each or value == each and isinstance(each, str) for each in self.open):
             return True
         return isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool)) and self.holds(value)
 
 
 def one_of(*choices):
-    """One of these."""
+    """A Bound that allows only these choices."""
     *others, last = map(str, choices)
     return Bound(type(choices[0]), lambda x: x in choices, f"{', '.join(others)} or {last}")
 
@@ -56,10 +57,11 @@ TRUTH = Bound(bool, lambda x: True, "true or false")
 
 
 def _setting(group, default, bound, help="", fixed=False, place=False):
-    """A field of TrainSettings, whose option is in a group.
+    """A field of TrainSettings; its option appears in this group.
 
-    help: of its option, "" where commands/train.py adds the option itself · fixed: another value would make it another
-    run, since the weights and the order of the batches depend on it · place: where the run goes, and no part of it.
+    help: the option's help, "" if commands/train.py adds the option itself · fixed: whether another value would make it
+    a different run, because the weights and the order of the batches depend on it · place: whether it only says where
+    the run goes.
     """
     return field(default=default, metadata=dict(bound=bound, group=group, help=help, fixed=fixed, place=place))
 
@@ -69,15 +71,15 @@ _model, _step, _run = (partial(_setting, group) for group in ("model and data", 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Settings of one run, as the options of `llmc train` say. Raises UserError, in one sentence, for a wrong value.
+    """The settings of one run, described in `llmc train --help`. Raises UserError, in one sentence, for a wrong value.
 
-    shuffle: True takes batches in a random order of our own (data/shuffled.py), "llm.c" in that of llm.c's programs
-    (data/permuted.py), False in that of the files · master_weights: where weights have 16 bits, whether they are also
-    kept in float32 · recompute: None takes what the backend prefers · val_batches: None measures on all of the
-    validation data. Of steps between things, 0 stands for only at the end.
+    shuffle: True takes batches in our own random order (data/shuffled.py), "llm.c" in the order of llm.c's programs
+    (data/permuted.py), False in the order of the files · master_weights: whether 16-bit weights are also kept in
+    float32 · recompute: None leaves the choice to the backend · val_batches: None uses all of the validation data. For
+    settings that count steps between events, 0 means only at the end.
     """
 
-    preset: str = _model("tiny", TEXT, "size of the model, see llmc/config.py", fixed=True)
+    preset: str = _model("tiny", TEXT, "model size; see llmc/config.py", fixed=True)
     model: str | None = _model(
         None,
         TEXT.or_(None),
@@ -90,7 +92,7 @@ class TrainSettings:
     precision: str = _model(
         "fp32",
         one_of(*TRAINED),
-        f"compute precision: fp32, tf32 (on a GPU), bf16, fp16; {AUTO}: bf16 where the processor has it",
+        f"compute precision: fp32, tf32 (on a GPU), bf16 or fp16; {AUTO}: bf16 if the processor supports it",
         fixed=True,
     )
     recompute: int | None = _model(
@@ -104,36 +106,34 @@ class TrainSettings:
         0, one_of(0, 1), "1 splits the optimizer's state between ranks (ZeRO-1); 0 gives each rank all of it"
     )
     batch_size: int | str = _step(
-        16, COUNT.or_(AUTO), "sequences per batch, B; auto: the largest power of two that fits into the free memory"
+        16, COUNT.or_(AUTO), "sequences per batch, B; auto: the largest power of two that fits into free memory"
     )
     sequence_length: int = _step(64, COUNT, "tokens per sequence, T", fixed=True)
     total_batch_size: int | None = _step(
         None, COUNT.or_(None), "tokens per update, accumulated over batches of B x T (default: B x T)"
     )
-    learning_rate: float = _step(4e-3, POSITIVE, "highest learning rate")
-    warmup: int = _step(50, WHOLE, "steps in which the learning rate rises")
+    learning_rate: float = _step(4e-3, POSITIVE, "the highest learning rate")
+    warmup: int = _step(50, WHOLE, "number of steps over which the learning rate rises")
     schedule: str = _step("cosine", one_of(*KINDS), "cosine, linear, constant or wsd")
-    final_fraction: float = _step(0.0, SHARE, "share of the learning rate that is left at the end")
+    final_fraction: float = _step(0.0, SHARE, "final learning rate, as a fraction of the highest")
     weight_decay: float = _step(0.1, SHARE, "AdamW's weight decay, on matrices and embeddings")
     beta1: float = _step(0.9, BELOW_ONE, "AdamW's decay rate for the mean of the gradient")
     beta2: float = _step(0.95, BELOW_ONE, "AdamW's decay rate for the mean of the squared gradient")
-    eps: float = _step(1e-8, POSITIVE, "what AdamW adds to the root that it divides by")
-    clip: float = _step(1.0, NOT_NEGATIVE, "largest norm of the gradient; 0 for no limit")
+    eps: float = _step(1e-8, POSITIVE, "AdamW's epsilon, added to the denominator")
+    clip: float = _step(1.0, NOT_NEGATIVE, "clip the gradient's norm to this value; 0 for no limit")
     skip_loss_z: float = _step(
         0.0,
         NOT_NEGATIVE,
-        "skip an update whose loss lies X standard deviations above the mean of the last 128; 0: none",
+        "skip an update if its loss lies X standard deviations above the mean of the last 128; 0 to skip none",
     )
     skip_norm_z: float = _step(0.0, NOT_NEGATIVE, "the same for the norm of the gradient")
     steps: int = _run(2500, COUNT, "total number of steps")
     val_every: int = _run(200, COUNT, "steps between validations")
-    val_batches: int | None = _run(
-        None, COUNT.or_(None), "batches per validation (default: all of the validation data)"
-    )
-    hellaswag_every: int = _run(0, WHOLE, "steps between measurements on HellaSwag, which is fetched; 0 for none")
-    sample_every: int = _run(0, WHOLE, "steps between samples; 0 for only one, at the end")
+    val_batches: int | None = _run(None, COUNT.or_(None), "batches per validation (default: all the validation data)")
+    hellaswag_every: int = _run(0, WHOLE, "steps between measurements on HellaSwag, which is downloaded; 0 for none")
+    sample_every: int = _run(0, WHOLE, "steps between samples; 0 for only one at the end")
     sample_tokens: int = _run(200, WHOLE, "tokens per sample")
-    checkpoint_every: int = _run(200, WHOLE, "steps between checkpoints; 0 for only one, at the end")
+    checkpoint_every: int = _run(200, WHOLE, "steps between checkpoints; 0 for only one at the end")
     keep: int = _run(2, WHOLE, "how many of the newest checkpoints to keep; 0 for all")
     out: str | None = _run(
         None, TEXT.or_(None), "the run folder, which must be empty or not exist yet (default: runs/NAME)", place=True
@@ -141,7 +141,7 @@ class TrainSettings:
     name: str | None = _run(
         None,
         TEXT.or_(None),
-        "name of the run folder in runs/; NAME-2, … if it exists (default: the preset or model)",
+        "name of the run folder in runs/; if it exists, NAME-2 and so on (default: the preset or model)",
         place=True,
     )
     shuffle: bool | str = _run(True, TRUTH.or_(LLM_C), fixed=True)
@@ -172,13 +172,13 @@ class TrainSettings:
 
     @property
     def title(self) -> str:
-        """The name of a run with these settings: its own, else its model's, else its preset's."""
+        """The name of a run with these settings: its own name, or else its model's or its preset's."""
         return self.name or (Path(self.model).stem if self.model else self.preset)
 
     def shared_by(self, world) -> "TrainSettings":
-        """The settings of a run of so many ranks, whose step has B·T tokens of each unless it says how many.
+        """The settings for `world` ranks; unless total_batch_size is set, each rank adds B·T tokens to a step.
 
-        They stay as they are while B is not known yet. Raises UserError when a step cannot be shared by the ranks.
+        They do not change while B is still unknown. Raises UserError if a step cannot be divided among the ranks.
         """
         if world == 1 or self.batch_size == AUTO:
             return self
@@ -186,7 +186,7 @@ class TrainSettings:
         if self.total_batch_size is not None and self.total_batch_size % once:
             raise UserError(
                 f"{world} ranks of {self.batch_size} x {self.sequence_length} tokens take {once:,} at a time, and"
-                f" {self.total_batch_size:,} tokens per step are no multiple of that; change --batch-size or"
+                f" {self.total_batch_size:,} tokens per step is not a multiple of that; change --batch-size or"
                 " --total-batch-size."
             )
         return replace(self, total_batch_size=self.total_batch_size or once)

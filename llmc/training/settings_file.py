@@ -1,7 +1,7 @@
 """`settings.json` in a run folder: {"preset": "tiny", "sequence_length": 64, …}, the fields of TrainSettings.
 
-Its last entry is a digest of the others: a setting that is edited by hand would make another run out of this one, so it
-is refused; those that may change within a run are options of `llmc train --resume`.
+Its last entry is a digest of the others. Editing a setting by hand would turn this run into a different one, so it is
+refused; settings that may change within a run are options of `llmc train --resume`.
 """
 
 import json
@@ -22,9 +22,9 @@ DIGEST = "sha256"
 
 
 def write_settings(folder, settings: TrainSettings):
-    """Write settings.json, without the place of the run: its folder may be moved.
+    """Write settings.json, but not where the run is, since its folder may be moved.
 
-    The path of a data folder is made absolute, so that it is found again from anywhere.
+    The path of a data folder is made absolute, so that it can be found from anywhere.
     """
     values = setting_values(settings)
     if settings.data not in CORPORA and Path(settings.data).is_dir():
@@ -34,13 +34,13 @@ def write_settings(folder, settings: TrainSettings):
 
 
 def setting_values(settings: TrainSettings) -> dict:
-    """{name: value} of all settings but the place of the run, in JSON's types."""
+    """{name: value} for all settings except where the run is, in JSON's types."""
     values = {name: value for name, value in asdict(settings).items() if name not in PLACE}
     return {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in values.items()}
 
 
 def read_settings(folder) -> TrainSettings:
-    """The settings of the run in a folder. Raises UserError when they are missing, damaged or edited."""
+    """The settings of the run in a folder. Raises UserError if they are missing, damaged or edited."""
     path = Path(folder) / SETTINGS
     values = _read(path)
     known = values.pop(DIGEST, None)  # none in those of older runs
@@ -56,12 +56,12 @@ def read_settings(folder) -> TrainSettings:
 
 
 def has_digest(folder) -> bool:
-    """Whether settings.json has its digest; that of a run from before there were digests has none."""
+    """Whether settings.json has a digest; runs from before digests were introduced have none."""
     return DIGEST in _read(Path(folder) / SETTINGS)
 
 
 def edited(folder) -> UserError:
-    """The error of settings that are not as they were written."""
+    """The error for settings that have changed since they were written."""
     command = llmc_command("train", "--resume", Path(folder), "--learning-rate", "X")
     path = Path(folder) / SETTINGS
     return UserError(f"{path} has been edited; undo that, and give new settings as options, such as `{command}`.")

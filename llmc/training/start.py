@@ -1,4 +1,4 @@
-"""The model that a run begins with: fresh weights of its preset, or a model trained before (fine-tuning)."""
+"""The model that a run begins with: fresh weights for its preset, or a model that was trained before (fine-tuning)."""
 
 from contextlib import contextmanager
 
@@ -14,9 +14,9 @@ from llmc.training.find_models import find_model
 
 
 def check_before_data(settings) -> GPT2Config:
-    """Raise UserError for mistakes that show before the corpus is prepared: model, sequence length, backend.
+    """Raise UserError for mistakes that can be found before the corpus is prepared: model, sequence length, backend.
 
-    Returns the sizes of the model as far as they are known: the vocabulary of a preset will be the tokenizer's.
+    Returns the model's sizes as far as they are known: a preset's vocabulary will be the tokenizer's.
     """
     config = config_of(settings)
     config.check_sequence_length(settings.sequence_length)
@@ -33,14 +33,14 @@ def config_of(settings, encoding=None) -> GPT2Config:
 
 
 def part_of(settings, ranks) -> tuple[int, int]:
-    """(which, of how many parts of each tensor) a rank updates: all of them, or with ZeRO-1 its own."""
+    """(which part, out of how many) of each tensor a rank updates: everything or, with ZeRO-1, its own part."""
     return (ranks.rank, ranks.world) if settings.zero else (0, 1)
 
 
 def find_communicator(settings, ranks):
-    """What carries the model's arrays between the ranks: NCCL where they are on GPUs, of which each rank gets its own.
+    """What carries the model's arrays between ranks: NCCL if they are on GPUs; then each rank gets its own GPU.
 
-    None where the ranks can do it themselves. Call it before anything is put on a GPU. Raises UserError like `use_gpu`.
+    None if the ranks can do it themselves. Call this before putting anything on a GPU. Raises UserError like `use_gpu`.
     """
     if ranks.world == 1 or settings.backend != "cuda":
         return None
@@ -55,9 +55,9 @@ def find_communicator(settings, ranks):
 
 @contextmanager
 def in_turn(ranks, number=None):
-    """`with in_turn(ranks):` rank 0 first, and all the others when it is done.
+    """`with in_turn(ranks):` rank 0 goes first, and all the others when it is done.
 
-    number: ours, where another than rank decides who is first; ranks.local lets one rank of each machine be.
+    number: our number in the order, if it is not our rank; ranks.local lets one rank of each machine go first.
     """
     number = ranks.rank if number is None else number
     if number:
@@ -68,14 +68,14 @@ def in_turn(ranks, number=None):
 
 
 def fastest_precision(backend) -> str:
-    """ "bf16" where the backend is "cpu" and the processor has instructions that multiply such numbers, else "fp32"."""
+    """ "bf16" if the backend is "cpu" and the processor has instructions to multiply such numbers, else "fp32"."""
     from llmc.backends.cpu.onednn import multiplies_bfloat16
 
     return "bf16" if backend == "cpu" and multiplies_bfloat16() else "fp32"
 
 
 def make_model(settings, encoding) -> GPT2:
-    """The model that a run begins with. Raises UserError when the tokenizer is not the model's."""
+    """The model that a run begins with. Raises UserError if the tokenizer is not the model's."""
     if settings.model is None:
         model = GPT2(preset(settings.preset, V=encoding.n_vocab), settings.backend, *_numbers(settings))
         model.init_weights(settings.seed)
@@ -91,7 +91,7 @@ def _numbers(settings) -> tuple:
 
 
 def check_tokenizer(config, encoding, path, data):
-    """Raise UserError unless the model at `path` reads the tokens of `data`: as many and, if known, the same ones."""
+    """Raise UserError unless the model at `path` and `data` have as many tokens and, as far as known, the same ones."""
     if config.V != encoding.n_vocab:
         sizes = f"vocabularies of {config.V:,} and {encoding.n_vocab:,} tokens"
     elif _differ(path.parent / TOKENIZER, encoding):
@@ -102,5 +102,5 @@ def check_tokenizer(config, encoding, path, data):
 
 
 def _differ(path, encoding) -> bool:
-    """Whether there is a tokenizer file next to the model, and it holds other tokens."""
+    """Whether there is a tokenizer file next to the model that holds different tokens."""
     return path.is_file() and token_table(read_tokenizer(path)) != token_table(encoding)

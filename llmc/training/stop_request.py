@@ -1,6 +1,6 @@
 """Ctrl-C, SIGTERM and SIGHUP as a request, not an exception: the batch in progress is finished, then the run is saved.
 
-A second signal ends the run at once; the checkpoints that are on the disk are safe.
+A second signal ends the run at once; checkpoints that are already on disk are safe.
 """
 
 import signal
@@ -15,8 +15,8 @@ SAME_REQUEST = 1.0  # seconds: make, uv and systemd pass on a signal that has al
 class StopRequest:
     """`with StopRequest() as stop`: inside, a signal only sets `stop.requested`; a later one raises KeyboardInterrupt.
 
-    Signals belong to the main thread; in another thread this does nothing. Under nohup, which ignores SIGHUP, that
-    stays ignored. The previous handlers return at the end.
+    Signals belong to the main thread; in another thread this does nothing. Under nohup, SIGHUP stays ignored. The
+    previous handlers are restored at the end.
     """
 
     SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -39,15 +39,15 @@ class StopRequest:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
     def request(self):
-        """Ask for the end, as a signal does."""
+        """Ask the run to end, as a signal does."""
         if not self.requested:
             self.requested, self._since = True, monotonic()
 
     def agree(self):
-        """Let all ranks know of a request; alone, there is nobody to tell."""
+        """Let all ranks know of a request; a single process has nobody to tell."""
 
     def patience(self, seconds=PATIENCE):
-        """A function that becomes true when there is a request and, since both it and this call, so much time."""
+        """A function that becomes true once this much time has passed since both a request and this call."""
         begun = monotonic()
         return lambda: self.requested and monotonic() - max(begun, self._since) > seconds
 
@@ -60,12 +60,12 @@ class StopRequest:
 
 
 class AgreedStop:
-    """A StopRequest of several ranks, whose `requested` changes in `agree` alone, and then on all of them at once."""
+    """A StopRequest for several ranks, whose `requested` changes only in `agree`, on all ranks at the same time."""
 
     def __init__(self, own, ranks):
         self.requested, self._own, self._ranks = False, own, ranks
         self.request, self.patience = own.request, own.patience
 
     def agree(self):
-        """Ask all ranks, at the same place of their work: one request is enough."""
+        """Ask all ranks at the same point in their work; one request is enough."""
         self.requested = self._ranks.sum(self._own.requested)[0] > 0

@@ -9,8 +9,8 @@ RECENT = 20  # steps over which the speed is averaged
 
 @dataclass
 class Stopwatch:
-    """Starts when it is made. Seconds in all training steps (`steps`), in the `last` one, in one `validation`, in one
-    `scoring` on HellaSwag."""
+    """Starts when it is made. Counts the seconds of all training steps (`steps`), of the `last` one, of one
+    `validation`, and of one `scoring` on HellaSwag."""
 
     start: float = field(default_factory=time.perf_counter)
     steps: float = 0.0
@@ -27,7 +27,7 @@ class Stopwatch:
 
     @property
     def mean(self) -> float:
-        """Seconds per step, over the latest steps."""
+        """Mean seconds per step over the latest steps."""
         return sum(self.recent) / len(self.recent) if self.recent else 0.0
 
     @property

@@ -1,7 +1,7 @@
-"""What the last bits of a run depend on besides its settings and data: backend, threads, BLAS, processor, versions.
+"""What a run's last bits depend on, besides its settings and data: backend, threads, BLAS, processor, versions.
 
-The same sum, cut into other parts, is rounded differently. So a checkpoint remembers what computed it, and a run that
-goes on under other conditions says so.
+The same sum, split differently, is rounded differently. So a checkpoint records what computed it, and a run that
+continues in different surroundings says so.
 """
 
 from functools import partial
@@ -26,19 +26,19 @@ def surroundings(backend, precision: str = "fp32", ranks: int = 1) -> dict:
 
 
 def differences(before: dict, now: dict) -> list[str]:
-    """["threads 1 instead of 2"]: what is no longer as it was. What one of them lacks is not compared."""
+    """["threads 1 instead of 2"]: what has changed. Entries that are missing on one side are not compared."""
     return [f"{name} {now[name]} instead of {was}" for name, was in before.items() if now.get(name, was) != was]
 
 
 def _processor():
-    """ "znver3 (avx2)": its type, and its widest instructions, which a virtual machine may hide."""
+    """ "znver3 (avx2)": the processor's type and its widest instructions, which a virtual machine may hide."""
     binding = import_module("llvmlite.binding")
     features = binding.get_host_cpu_features()
     return f"{binding.get_host_cpu_name()} ({next((name for name in INSTRUCTIONS if features.get(name)), 'basic')})"
 
 
 def _of_numpy():
-    """NumPy's own BLAS, and how many threads it uses."""
+    """NumPy's own BLAS, and the number of threads it uses."""
     from threadpoolctl import ThreadpoolController
 
     for library in ThreadpoolController().select(user_api="blas").lib_controllers:
@@ -50,7 +50,7 @@ def _of_numpy():
 
 
 def _of_cpu():
-    """The BLAS that the kernels call, and Numba's threads."""
+    """The BLAS that the kernels call, and the number of Numba's threads."""
     from llmc.backends.cpu import blas
 
     numba = import_module("numba")
@@ -58,14 +58,14 @@ def _of_cpu():
 
 
 def _of_bfloat16():
-    """What multiplies such numbers on the CPU."""
+    """What multiplies bfloat16 on the CPU."""
     from llmc.backends.cpu import matmul_bfloat16
 
     return {"bfloat16": matmul_bfloat16.description()}
 
 
 def _of_cuda(backend):
-    """The GPU, or the emulator, whose sums have the same order on any number of threads."""
+    """The GPU, or the emulator, which adds in the same order on any number of threads."""
     from llmc import cuda
 
     if cuda.device() == "emulator":

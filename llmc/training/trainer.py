@@ -1,6 +1,6 @@
-"""The model, the data and the settings of one run, and its actions: a training step, a validation, a sample.
+"""The model, data and settings of one run, and its actions: a training step, a validation, a sample.
 
-It knows nothing of run folders, screens and signals; `loop.py` drives it. Follows the main loop in llm.c's
+It knows nothing about run folders, screens or signals; `loop.py` drives it. Follows the main loop in llm.c's
 train_gpt2.cu.
 """
 
@@ -39,7 +39,7 @@ SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
 
 class Diverged(ArithmeticError):
-    """Loss, gradient or weights are not finite numbers; its argument says which: "the loss is nan at step 12"."""
+    """The loss, gradients or weights are not finite numbers; its argument says which: "the loss is nan at step 12"."""
 
 
 class Stopped(Exception):
@@ -47,15 +47,14 @@ class Stopped(Exception):
 
 
 class Trainer:
-    """One run in memory. `step` counts the steps that have ended; the parameters are those after that many steps.
+    """One run in memory. `step` counts completed steps; the parameters are those after that many steps.
 
-    With several ranks, all of them make the same calls, and losses are those of all of them together.
+    With several ranks, all of them make the same calls, and losses are for all ranks together.
 
-    say(line), if given, receives progress when a corpus has to be prepared · model, state: of a checkpoint, to continue
-    from it bit for bit; without them the settings say which model to make · ranks, communicator: of the run, as in
-    DataParallel. `changed`: what of the surroundings is not as it was at that checkpoint (["threads 1 instead of 2"]),
-    so that the last bits will differ. Raises UserError for data or a model that cannot be used, or that do not belong
-    together.
+    say(line), if given, receives progress if a corpus has to be prepared · model, state: from a checkpoint, to continue
+    from it bit for bit; without them, the settings say which model to make · ranks, communicator: the run's, as in
+    DataParallel. `changed`: how the surroundings differ from the checkpoint's (["threads 1 instead of 2"]), so that the
+    last bits will differ. Raises UserError if the data or the model cannot be used, or do not belong together.
     """
 
     def __init__(self, settings, say=None, model=None, state=None, ranks=ALONE, communicator=None):
@@ -102,7 +101,7 @@ class Trainer:
         self._position = self.train_loader.state()  # after the last step that has ended
 
     def _measure_validation_text(self):
-        """Bits per byte and the baselines, for exactly the validation tokens that the loss is measured on."""
+        """Compute bits per byte and the baselines on exactly the validation tokens that the loss is measured on."""
         s = self.settings
         measured = self.val_batches * s.batch_size * s.sequence_length * self.ranks.world
         tokens = self.val_loader.head(measured + 1)  # (measured + 1,)
@@ -113,7 +112,7 @@ class Trainer:
     # ------------------------------------------------------------------------------------------- state
 
     def state(self) -> TrainState:
-        """Everything, apart from the model, that the next step depends on."""
+        """Everything that the next step depends on, apart from the model."""
         return TrainState(
             step=self.step,
             shuffle=self.settings.shuffle,
@@ -132,9 +131,10 @@ class Trainer:
         )
 
     def _inputs(self) -> dict:
-        """Digests of what must be the same for all ranks besides the settings; the weights are rank 0's in any case.
+        """Digests of what, besides the settings, must be the same on all ranks; the weights are rank 0's in any case.
 
-        Of the tokens those of the first file of each kind, which every rank has read by now, and the sizes of all.
+        For the tokens: digests of the first file of each kind, which every rank has read by now, and the sizes of all
+        files.
         """
         prints = [loader.shards.fingerprints() for loader in self._loaders.values()]
         tokens = [[[size for _, size, _ in each], each[0][2]] for each in prints]
@@ -151,11 +151,11 @@ class Trainer:
         return surroundings(self.model.backend, self.settings.precision, self.ranks.world)
 
     def _resume(self, state):
-        """Restore a state. The batches must be the same, in the same order, or some would be seen twice."""
+        """Restore a state. The batches and their order must be the same, or some batches would be seen twice."""
         s = self.settings
         if state.shuffle != s.shuffle:
             option = {True: "--shuffle", False: "--in-order", LLM_C: f"--shuffle {LLM_C}"}[state.shuffle]
-            raise UserError(f"the checkpoint was trained with {option}; continue from it with the same option.")
+            raise UserError(f"the checkpoint was trained with {option}; use the same option to continue from it.")
         for name, fingerprints in state.about.get("data", {}).items():
             self._loaders[name].shards.expect(fingerprints)
         if s.shuffle == LLM_C:
@@ -170,17 +170,17 @@ class Trainer:
         self.changed = differences(state.about.get("surroundings", {}), self._surroundings)
 
     def _find_permutation(self, state):
-        """Go to a place in llm.c's order; a state that llm.c wrote does not say in which epoch it is."""
+        """Go to a position in llm.c's order; a state written by llm.c does not say which epoch it is in."""
         if state.ranks != self.ranks.world:
             raise UserError(
-                f"the order of the batches was drawn for {state.ranks} ranks; continue with as many, or start a new run"
-                " from the weights with --model."
+                f"the order of the batches was drawn for {state.ranks} ranks; continue with that number, or start"
+                " a new run from the weights with --model."
             )
         taken = state.step * self.settings.micro_batches // self.ranks.world
         self.train_loader.load_state(state.loader, state.permutation, taken // self.train_loader.num_batches + 1)
 
     def _translated(self, state) -> dict:
-        """The loader's position in batches of all our ranks, from one in batches of as many as there were."""
+        """The loader's position in batches of all our ranks, converted from batches of the earlier number of ranks."""
         s = self.settings
         before = state.ranks * state.about.get("settings", {}).get("batch_size", s.batch_size)
         return {**state.loader, "sample": state.loader["sample"] * before // (self.ranks.world * s.batch_size)}
@@ -190,18 +190,18 @@ class Trainer:
     def train_step(self, stop=lambda: False):
         """One step. Returns (mean loss in nats per token, learning rate, gradient norm before clipping).
 
-        An outlier (see outliers.py) makes no update, nor do gradients that overflow float16; `skipped` then says why.
-        Raises Diverged when loss or norm is not finite, and Stopped when stop() becomes true between two micro-batches;
-        `state()` and the parameters are then those from before the step.
+        Outliers (see outliers.py) and gradients that overflow float16 cause no update; `skipped` then says why. Raises
+        Diverged if the loss or norm is not finite, and Stopped if stop() becomes true between two micro-batches;
+        `state()` and the parameters are then as they were before the step.
         """
         self.begin_step(stop)
         return self.end_step()
 
     def begin_step(self, stop=lambda: False):
-        """Launch the next step; `end_step` reads what came of it. Errors are those of `train_step`.
+        """Launch the next step; `end_step` reads its results. Errors are the same as for `train_step`.
 
-        If `runs_ahead`, the step after it may be begun before this one is ended: a GPU then goes on while the host
-        reads and logs. Until all are ended, the parameters are ahead of `state()`; after Diverged they are of no use.
+        If `runs_ahead`, the next step may begin before this one ends, so that a GPU keeps working while the host reads
+        and logs. Until all steps have ended, the parameters are ahead of `state()`; after Diverged they are useless.
         """
         s = self.settings
         lr = learning_rate(
@@ -218,7 +218,7 @@ class Trainer:
         self._begun.append((losses, lr, norm, self.train_loader.state()))
 
     def end_step(self):
-        """Complete the oldest of the steps that have begun; result and errors are those of `train_step`."""
+        """Complete the oldest step that has begun; result and errors are the same as for `train_step`."""
         losses, lr, updated, position = self._begun.popleft()
         norm = updated() if updated else self.together.global_norm()
         self.overflowed = self._overflows(norm)
@@ -233,7 +233,7 @@ class Trainer:
         return loss, lr, norm
 
     def _update(self, lr, norm=None):
-        """AdamW's step, on all ranks. Returns a function that gives the norm of the gradients."""
+        """Make AdamW's step on all ranks. Returns a function that gives the norm of the gradients."""
         s = self.settings
         numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
         norm = self.together.norm_there() if norm is None else norm
@@ -243,26 +243,27 @@ class Trainer:
 
     @property
     def _decides(self) -> bool:
-        """Whether the host sees a step's loss and norm before its update; else the update itself looks at the norm."""
+        """Whether the host sees a step's loss and norm before its update; if not, the update itself checks the norm."""
         s = self.settings
         return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
 
     @property
     def runs_ahead(self) -> bool:
-        """Whether a step may begin before the one before it has ended; float16's must know its loss scale."""
+        """Whether a step may begin before the previous one has ended; not in float16, which needs its loss scale."""
         return not self._decides and self.loss_scale is None
 
     @property
     def begun(self) -> int:
-        """How many steps have begun and not ended."""
+        """How many steps have begun but not ended."""
         return len(self._begun)
 
     def _accumulate(self, stop=lambda: False):
         """Functions that return the losses of the step's micro-batches; their mean gradient is in model.grads.
 
         Each micro-batch has B·T tokens, so the mean over all tokens is the mean of the micro-batches' means: the loss
-        and gradient of each count 1/n, with several ranks 1/(n · ranks). The first gradient replaces that of the step
-        before. The losses are read when everything else has been launched, so that a GPU is never idle in between.
+        and gradient of each count 1/n or, with several ranks, 1/(n · ranks). The first gradient replaces that of the
+        step before. The losses are only read once everything else has been launched, so that a GPU is never idle in
+        between.
         """
         model, n, losses = self.model, self.settings.micro_batches // self.ranks.world, []
         if self.loss_scale:
@@ -277,7 +278,7 @@ class Trainer:
         return losses
 
     def _overflows(self, norm) -> bool:
-        """Whether the gradients were too large for float16, which halves the loss scale; only that may help."""
+        """Whether the gradients were too large for float16; if so, halves the loss scale, as only that may help."""
         if self.loss_scale is None or (self.loss_scale.is_smallest and not isfinite(norm)):
             return False
         if isfinite(norm):
@@ -287,7 +288,7 @@ class Trainer:
         return True
 
     def _finite(self, losses, norm):
-        """(mean loss, norm). Raises Diverged when one of them is not finite, unless gradients only overflowed."""
+        """(mean loss, norm). Raises Diverged if one of them is not finite, unless gradients merely overflowed."""
         losses = [loss() for loss in losses]
         loss = self.ranks.mean(sum(losses) / len(losses))
         wrong = [f"loss is {loss}" for loss in (*losses, loss) if not isfinite(loss)]
@@ -297,12 +298,12 @@ class Trainer:
         return loss, norm
 
     def _add_to_detectors(self, loss, norm):
-        """Whether the loss is an outlier, and whether the norm is one."""
+        """Add the loss and the norm to their detectors; returns whether each of them is an outlier."""
         return self.loss_detector.add(loss), self.norm_detector.add(norm)
 
     @property
     def skipped(self) -> str | None:
-        """Why the last step made no update, "loss z-score of 5.31"; None when it made one."""
+        """Why the last step made no update, such as "loss z-score of 5.31"; None if it made one."""
         if self.overflowed:
             return f"gradients that overflow float16; the loss scale is {self.loss_scale.value:,.0f} now"
         for name, detector in (("loss", self.loss_detector), ("norm", self.norm_detector)):
@@ -311,13 +312,13 @@ class Trainer:
         return None
 
     def check_weights(self):
-        """Raise Diverged when the weights are not finite numbers any more, or too large to compute with."""
+        """Raise Diverged if the weights are no longer finite numbers, or too large to compute with."""
         norm = self.model.backend.global_norm(self.model.params_flat)
         if not isfinite(norm):
             raise Diverged(f"the norm of the weights is {norm} after step {self.step}")
 
     def validate(self, stop=lambda: False):
-        """Mean loss (nats per token) over `val_batches` batches of each rank; None when stop() becomes true by then."""
+        """Mean loss (nats per token) over `val_batches` batches of each rank; None if stop() becomes true meanwhile."""
         total = 0.0
         for loss in batch_losses(self.model, self.val_loader, self.val_batches):
             total += loss
@@ -326,13 +327,14 @@ class Trainer:
         return self.ranks.mean(total / self.val_batches)
 
     def bits_per_byte(self, val_loss) -> float:
-        """A loss returned by `validate`, as bits per byte of the validation text."""
+        """Convert a loss returned by `validate` to bits per byte of the validation text."""
         return bits_per_byte(val_loss, self._targets, self._lengths)
 
     def sample(self, stop=lambda: False) -> str:
-        """Text that the model writes from the start of a document; when a document ends, the next begins a new line.
+        """Text that the model writes from the start of a document; when a document ends, the next one starts on a new
+        line.
 
-        It ends early when stop() becomes true.
+        The text ends early if stop() becomes true.
         """
         s, start = self.settings, [self.encoding.eot_token]
         window = s.sequence_length  # positions beyond it were never trained

@@ -1,12 +1,12 @@
-"""Every version of every kernel in llmc/kernels: is it right, and how close does it come to the limit?
+"""Checks every version of every kernel in llmc/kernels: is it right, and how close does it come to the limit?
 
-On a GPU: µs per launch at the sizes of GPT-2 124M (T=1024; B=8 for products, attention and the classifier, B=32 for
-all others), and the share of the limit. The limit is a large copy or the library's product, in float32 or in TF32,
-whichever bounds the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small
-sizes. Right means: within 1e-5 of the largest element (with TF32 2e-3) of what the "numpy" backend computes in float64,
-at a large and at an odd size, and at the timed size, of what the first version computes. The version that llmc uses
-must also give the same bits twice. In 16 bits, sixteen_bits.py has the calls, and torch_calls.py PyTorch's counterpart
-of each, whose time is beside ours.
+On a GPU: µs per launch at the sizes of GPT-2 124M (T=1024; B=8 for products, attention and the classifier, B=32 for all
+others), and the share of the limit. The limit is a large copy or the library's product (in float32 or TF32), whichever
+bounds the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small sizes. A kernel
+is right if it is within 1e-5 of the largest element (2e-3 with TF32) of what the "numpy" backend computes in float64,
+at a large and at an odd size, and of what the first version computes at the timed size. The version that llmc uses must
+also give the same bits twice. In 16 bits, sixteen_bits.py has the calls, and torch_calls.py has PyTorch's counterpart
+of each, whose time is shown next to ours.
 """
 
 from llmc import cuda
@@ -18,7 +18,7 @@ from llmc.bench.kernels.times import add_times, limits
 def measure(chosen, tf32=False, low=None, peer=None):
     """Yield a dict for each version in `chosen`, function by function; table.py shows what is in it.
 
-    tf32, low: whether the limit is a product in TF32, or in which data type of 16 bits · peer: as for `add_times`.
+    tf32, low: whether the limit is a product in TF32, or in which 16-bit data type · peer: as for `add_times`.
     """
     on_gpu = cuda.device() == "gpu"
     bounds = limits(tf32, low) if on_gpu else {}

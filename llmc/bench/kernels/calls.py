@@ -1,8 +1,8 @@
-"""A call of each function that VERSIONS of llmc/kernels/<layer>.py names, of given sizes: make(sizes, numbers) -> Case.
+"""Makes a call of given sizes for each function in VERSIONS of llmc/kernels/<layer>.py: make(sizes, numbers) -> Case.
 
-Bytes: every input is read once and every output written once; what is added to is both read and written. Operations:
-the additions, multiplications, divisions and exponentials that the result needs, one each. A kernel that does more,
-because it reads or computes something twice, is slower for it and gets no credit.
+Bytes: every input is read once and every output written once; arrays that are added to are both read and written.
+Operations: the additions, multiplications, divisions and exponentials that the result needs, each counted as one. A
+kernel that does more, because it reads or computes something twice, is slower and gets no credit for that.
 """
 
 import numpy as np
@@ -161,7 +161,7 @@ def _attention_backward(dqkv, dout, out, stats, qkv, NH):
 
 
 def attention_cached(s, r):
-    """One new token behind T - 1 others, as in sampling."""
+    """One new token after T - 1 others, as in sampling."""
     name, n, _ = _heads(s)
     cache = r.normal(2, s.B, s.NH, s.T, s.C // s.NH)
     arguments = dict(out=r.nans(s.B, 1, s.C), cache=cache, qkv=r.normal(s.B, 1, 3 * s.C), NH=s.NH, start=s.T - 1)
@@ -182,7 +182,7 @@ def global_norm(s, r):
 
 
 def scale(s, r):
-    """By -1, so that many calls in a row leave the numbers as large as they are."""
+    """Scale by -1, so that many calls in a row do not change how large the numbers are."""
     n = s.parameters
     return Case(_dims(n), dict(grads=r.normal(n), factor=-1.0), written=["grads"], nbytes=8 * n, flops=n)
 
@@ -222,5 +222,5 @@ MAKERS = {  # by the name that VERSIONS of llmc/kernels/<layer>.py has for it
 
 
 def computes(function) -> bool:
-    """Whether a function is bound by arithmetic, which is timed at B=8."""
+    """Whether a function is bound by arithmetic; such functions are timed at B=8."""
     return "matmul" in function or "attention" in function

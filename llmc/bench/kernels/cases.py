@@ -1,4 +1,4 @@
-"""A kernel's arguments: sizes, random arrays, and the least that a call must move and compute."""
+"""A kernel's arguments: sizes, random arrays, and the minimum that a call must move and compute."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sizes:
-    """B, T, C, NH, V, Vp as everywhere; parameters: the number of them that AdamW updates."""
+    """B, T, C, NH, V and Vp as everywhere else; parameters: how many parameters AdamW updates."""
 
     B: int
     T: int
@@ -29,8 +29,8 @@ SMALL = Sizes(B=2, T=67, C=96, NH=3, V=257, Vp=384, parameters=10_001)  # for th
 class Case:
     """A call of a launcher. arguments: arrays and numbers by the contract's names · written: names of the results.
 
-    nbytes, flops: the least, see calls.py · expected: None, or a function that computes `written` with NumPy, where the
-    reference backend has none of that name or keeps other things.
+    nbytes, flops: the minimum, see calls.py · expected: None, or a function that computes `written` with NumPy if the
+    reference backend has no function of that name or keeps different results.
     """
 
     shape: str
@@ -42,7 +42,8 @@ class Case:
 
 
 class Numbers:
-    """Random arrays where kernels run, cut from one block of normal numbers: quick to make, and never zeros."""
+    """Random arrays in the memory where kernels run, cut from one block of normal numbers: fast to make, and never
+    zero."""
 
     def __init__(self, xp, seed=0):
         self.xp, self.random = xp, np.random.RandomState(seed)
@@ -60,11 +61,11 @@ class Numbers:
         return flat.reshape(shape)
 
     def nans(self, *shape):
-        """An array that a kernel must write and may not read."""
+        """An array that a kernel must write but may not read."""
         return self.xp.full(shape, np.nan, np.float32)
 
     def tokens(self, s):
-        """(B, T) int32, all different, as far as V allows, but for the last, which repeats the first."""
+        """(B, T) int32, all different as far as V allows, except for the last, which repeats the first."""
         ids = self.random.permutation(max(s.V, s.B * s.T))[: s.B * s.T] % s.V  # (B * T,)
         ids[-1] = ids[0]
         return self.xp.asarray(ids.reshape(s.B, s.T).astype(np.int32))  # (B, T)

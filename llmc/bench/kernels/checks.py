@@ -1,4 +1,4 @@
-"""Is a kernel right? And on the emulator: how much does it move?"""
+"""Is a kernel right? And, on the emulator, how much does it move?"""
 
 from contextlib import contextmanager
 
@@ -13,7 +13,7 @@ SECTOR = 32  # bytes
 
 
 def check(group, sizes) -> list[dict]:
-    """A row per version of one function: {"kernel", "error", "right", …}, and on the emulator how much it moved."""
+    """A row for each version of a function: {"kernel", "error", "right", …} and, on the emulator, how much it moved."""
     case = group[0].make(sizes, Numbers(cuda.xp))
     host = {name: cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for name, a in case.arguments.items()}
     doubles = {name: in_double(a) for name, a in host.items()}
@@ -41,19 +41,19 @@ def results(function, case, arguments) -> list:
 
 
 def difference(got, expected) -> float:
-    """The largest |difference| over the largest |expected|; infinite if anything is NaN or infinite."""
+    """The largest |difference| divided by the largest |expected|; infinite if anything is NaN or infinite."""
     got, expected = _exact(got), _exact(expected)
     worst, largest = float(abs(got - expected).max()), float(abs(expected).max())
     return worst / (largest or 1.0) if worst < np.inf else np.inf  # NaN < inf is false
 
 
 def _exact(a):
-    """An array of 16 bits in float32; any other as it is."""
+    """A 16-bit array in float32; any other array unchanged."""
     return a.astype(np.float32) if a.dtype.itemsize == 2 else a
 
 
 def in_double(a):
-    """An array of numbers in float64; one of whole numbers, and anything else, as it is."""
+    """An array of floats in float64; whole numbers, and anything else, unchanged."""
     return a.astype(np.float64) if hasattr(a, "shape") and a.dtype.kind not in "iu" else a
 
 
@@ -61,7 +61,7 @@ def in_double(a):
 
 
 class Inspected:
-    """A kernel of the emulator that appends the report of each launch to a list."""
+    """An emulated kernel that appends the report of each launch to a list."""
 
     def __init__(self, kernel, seen):
         self.__dict__.update(kernel=kernel, seen=seen)
@@ -91,7 +91,7 @@ def inspected(module):
 
 
 def moved(reports, case) -> dict:
-    """Sectors: all, and relative to the ideal and to the bytes needed; bank conflicts; barriers per block, at most."""
+    """Sectors, in total and relative to the ideal and to the bytes needed; bank conflicts; most barriers in a block."""
     sectors, ideal = (sum(getattr(report, name) for report in reports) for name in ("sectors", "ideal_sectors"))
     return {
         "launches": len(reports),

@@ -1,17 +1,17 @@
-"""The least that a call of a backend function must move and compute, for a profile to put beside its time.
+"""The minimum that a call of a backend function must move and compute, for a profile to show next to its time.
 
-Bytes: every input is read once and every output written once; what is added to is both read and written. Operations:
-multiplications and additions of matrix products; everything else is bound by memory.
+Bytes: every input is read once and every output written once; arrays that are added to are both read and written.
+Operations: the multiplications and additions of matrix products; everything else is bound by memory.
 """
 
 
 def least(name, arguments, named) -> tuple[int, int] | None:
-    """(bytes, operations) of a call by the contract's name for it; None for functions that are not listed here."""
+    """(bytes, operations) of a call to the function of this name in the contract; None for others."""
     return LEAST[name](*arguments, **named) if name in LEAST else None
 
 
 def _sum(*arrays) -> int:
-    """Bytes of arrays; of None, none. An array that is read and written is given twice."""
+    """The total bytes of these arrays; None counts as 0. Give an array twice if it is read and written."""
     return sum(array.nbytes for array in arrays if array is not None)
 
 

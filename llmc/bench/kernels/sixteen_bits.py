@@ -1,8 +1,8 @@
 """The kernels of llmc/kernels/mixed, for `llmc bench --kernels --precision bf16` or fp16.
 
-A call is that of calls.py with the arrays rounded that have 16 bits in training. Its least bytes are those that a
-profile of a step counts (floors.py). Right means: within the gap between two 16-bit numbers, at the largest element, of
-what the "numpy" backend computes from the same numbers in float64.
+The calls are those of calls.py, with the arrays that have 16 bits in training rounded. Their minimum bytes are those
+that a step's profile counts (floors.py). A kernel is right if its result differs by less than the gap between two
+16-bit numbers, at the largest element, from what the "numpy" backend computes from the same numbers in float64.
 """
 
 from dataclasses import replace
@@ -44,9 +44,10 @@ FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
 
 
 class LowVersion(NamedTuple):
-    """A function of llmc/kernels/mixed/<layer>.py in numbers of this dtype; the number of a version, if there are any.
+    """A function of llmc/kernels/mixed/<layer>.py for numbers of this dtype, and the number of its version, if it has
+    any.
 
-    Where there are, None is cuDNN's. It has what `Version` of versions.py has.
+    If it has versions, None means cuDNN's. It has the same attributes as `Version` in versions.py.
     """
 
     layer: str
@@ -67,7 +68,7 @@ class LowVersion(NamedTuple):
         return getattr(self.module, self.function)(**arguments, **which)
 
     def make(self, sizes, numbers) -> Case:
-        """A call of these sizes."""
+        """Make a call of these sizes."""
         case = (MAKERS | OWN)[self.function](sizes, numbers)
         exact = FUNCTIONS[self.layer][self.function]
         arguments = {name: a if name in exact else rounded(a, self.dtype) for name, a in case.arguments.items()}
@@ -78,7 +79,7 @@ class LowVersion(NamedTuple):
 
     @property
     def agree(self) -> float:
-        """The largest error that it may have, relative to the largest element."""
+        """The largest error allowed, relative to the largest element."""
         return GAP[self.dtype.name]
 
     @property
@@ -104,7 +105,7 @@ class LowVersion(NamedTuple):
 
 
 def low_versions(name, dtype, matmul="fastest", attention="own") -> list[LowVersion]:
-    """All, or those of a layer, a function, or one version; matmul, attention: as in `Backend.choose`.
+    """All versions, or those of a layer, a function or one version; matmul, attention: as in `Backend.choose`.
 
     Raises UserError for a name that does not exist.
     """
@@ -124,7 +125,7 @@ def low_versions(name, dtype, matmul="fastest", attention="own") -> list[LowVers
 
 
 def rounded(argument, dtype):
-    """An array of float32 in this type of 16 bits; anything else as it is."""
+    """A float32 array in this 16-bit type; anything else unchanged."""
     if not hasattr(argument, "shape") or argument.dtype != np.float32:
         return argument
     low = cuda.xp.empty(argument.shape, dtype)
@@ -133,7 +134,7 @@ def rounded(argument, dtype):
 
 
 def least_bytes(function, arguments) -> int:
-    """The bytes that a call must move: all it reads once, all it writes once, and what is added to twice."""
+    """The bytes that a call must move: everything it reads or writes once, and arrays that it adds to twice."""
     if function in LEAST:
         return LEAST[function](**arguments)[0]
     a = {name: array.nbytes for name, array in arguments.items() if hasattr(array, "nbytes")}
@@ -183,7 +184,7 @@ def _gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre):
 
 
 def adamw_update(s, r):
-    """On the master weights; what rounds them stochastically is held to the bit in llmc/tests/kernels/test_mixed.py."""
+    """On the master weights; llmc/tests/kernels/test_mixed.py checks their stochastic rounding to the bit."""
     n = s.parameters
     arguments = dict(params=r.normal(n), grads=r.normal(n), m=r.normal(n), v=abs(r.normal(n)), master=r.normal(n))
     numbers = np.float32([1e-4, 3.0, 0.1, 0.05, 1e-8, 0.99999, 0.5, 1.0, 0.0])  # see settings in mixed/adamw.py

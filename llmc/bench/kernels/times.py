@@ -1,4 +1,4 @@
-"""How long a launch takes on a GPU, by the GPU's own clock, compared with the best that this GPU can do."""
+"""How long a launch takes by the GPU's own clock, compared with the best that this GPU can do."""
 
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -24,10 +24,10 @@ TRIES, ENOUGH = 9, 0.5  # a median of this many, or of fewer (at least three) af
 
 
 def add_times(group, rows, bounds, peer=None):
-    """Add to the rows of one function its times at GPT-2's sizes, how far its results are from version 1's ("apart"),
-    and whether a second call gives the same bits ("repeats").
+    """Add to a function's rows its times at GPT-2's sizes, how far its results are from version 1's ("apart"), and
+    whether a second call gives the same bits ("repeats").
 
-    peer(function, arguments): makes a function that computes the same in another way, whose time is added, too.
+    peer(function, arguments): makes a function that computes the same in another way; its time is added too.
     """
     function = group[0].function
     sizes = GPT2 if computes(function) or function == "fused_classifier" else GPT2_32  # its logits take 1.6 GB at B=8
@@ -54,12 +54,12 @@ def add_times(group, rows, bounds, peer=None):
 
 
 def _bits(a):
-    """An array of 16 bits as whole numbers; any other as it is."""
+    """A 16-bit array as whole numbers; any other array unchanged."""
     return a.view(np.uint16) if a.dtype.itemsize == 2 else a
 
 
 def rates(case, us, bounds) -> dict:
-    """Speed at `us` microseconds, which of the two limits is the closer one, and the share of it that is reached."""
+    """The speed at `us` microseconds, which of the two limits is closer, and the share of it that is reached."""
     moving, computing = case.nbytes / bounds["copy_gb_s"] / 1e3, case.flops / bounds["sgemm_tflop_s"] / 1e6  # µs
     return {
         "bytes": case.nbytes,
@@ -77,10 +77,10 @@ def rates(case, us, bounds) -> dict:
 
 
 def microseconds(launches, graph=True) -> float:
-    """Median time of one launch. launches: functions that launch the same kernel, each on its own arrays, in turns.
+    """Median time of one launch. launches: functions that take turns to launch the same kernel, each on its own arrays.
 
-    Python takes longer to launch a kernel than many kernels take to run, so launches are recorded in a graph, which the
-    GPU replays by itself. graph=False is for calls of the library, which cannot be recorded.
+    Launching a kernel from Python takes longer than many kernels take to run, so launches are recorded in a graph,
+    which the GPU replays by itself. graph=False is for library calls, which cannot be recorded.
     """
     for launch in launches:
         launch()  # compiles, allocates scratch memory
@@ -93,7 +93,7 @@ def microseconds(launches, graph=True) -> float:
 
 
 def _elapsed(launches) -> float:
-    """µs from the start of the first launch to the end of the last."""
+    """Microseconds from the start of the first launch to the end of the last."""
     begin, end = cuda.xp.cuda.Event(), cuda.xp.cuda.Event()
     begin.record()
     for launch in launches:
@@ -104,7 +104,7 @@ def _elapsed(launches) -> float:
 
 
 def _recorded(launches):
-    """A function that makes the GPU run all these launches, one after the other."""
+    """A function that makes the GPU run all these launches, one after another."""
     stream = cuda.xp.cuda.Stream(non_blocking=True)
     cuda.synchronize()
     with stream:
@@ -122,21 +122,21 @@ def _recorded(launches):
 
 @lru_cache
 def limits(tf32=False, low=None) -> dict:
-    """{"copy_gb_s": bytes that a large copy reads and writes, "sgemm_tflop_s": a large product by cuBLAS}.
+    """{"copy_gb_s": rate at which a large copy reads and writes, "sgemm_tflop_s": rate of a large product by cuBLAS}.
 
-    low: the data type of the product's factors, if it has 16 bits.
+    low: the data type of the product's inputs, if that has 16 bits.
     """
     return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32, low) / 1e6}
 
 
 def _copy() -> float:
-    """µs to copy COPIED floats."""
+    """Microseconds to copy COPIED floats."""
     one, other = _noise(COPIED), cuda.xp.empty(COPIED, np.float32)  # (COPIED,) each
     return microseconds([lambda: cuda.xp.copyto(other, one)], graph=False)
 
 
 def _product(tf32, low) -> float:
-    """µs to multiply two matrices (PRODUCT, PRODUCT)."""
+    """Microseconds to multiply two matrices of shape (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
     if low is None:
@@ -149,6 +149,6 @@ def _product(tf32, low) -> float:
 
 
 def _noise(n):
-    """Random numbers (n,): zeros would be multiplied faster."""
+    """Random numbers (n,), because zeros would be multiplied faster."""
     few = np.random.RandomState(0).standard_normal(1 << 20).astype(np.float32)  # (2^20,)
     return cuda.xp.resize(cuda.xp.asarray(few), n)  # (n,)

@@ -1,8 +1,8 @@
-"""PyTorch's counterpart of a kernel, for the table of 16 bits: what a user of PyTorch would call, eagerly.
+"""PyTorch's counterpart of each kernel, for the table in 16 bits: what a PyTorch user would call, in eager mode.
 
-Its tensors have 16 bits throughout, the residual stream too, which ours keeps in float32; only AdamW's are float32, as
-under autocast. Backward passes are autograd's, of a forward pass that was made before. PyTorch writes new tensors and
-adds no gradients up, so that it moves less than our functions, whose gradients accumulate.
+All tensors have 16 bits, even the residual stream, which ours keeps in float32; only AdamW's are float32, as under
+autocast. Backward passes are autograd's, for a forward pass that was made before. PyTorch writes new tensors and does
+not accumulate gradients, so it moves less data than our functions, which do.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from llmc.errors import UserError
 
 
 def counterpart(function, arguments):
-    """A function without arguments that makes PyTorch compute what `function` computes; it returns the tensors.
+    """A function without arguments that has PyTorch compute what `function` computes, and returns the tensors.
 
-    arguments: arrays and numbers by the contract's names, of 16 bits where training has them; the tensors share their
-    memory where they can. Gradients are returned as they are, not added. Raises UserError if there is no PyTorch.
+    arguments: arrays and numbers by the contract's names, in 16 bits where training uses them; the tensors share their
+    memory where possible. Gradients are returned, not accumulated. Raises UserError if PyTorch is not installed.
     """
     try:
         import torch
@@ -36,7 +36,7 @@ def _has_16_bits(tensor) -> bool:
 
 
 def _tensor(value):
-    """An array of NumPy or CuPy as a tensor on the same memory; anything else as it is."""
+    """A NumPy or CuPy array as a tensor on the same memory; anything else unchanged."""
     import torch
 
     if not hasattr(value, "dtype") or not hasattr(value, "shape") or not value.shape:
@@ -167,7 +167,7 @@ def attention_cached(F, out, cache, qkv, NH, start):
 
 
 def fused_classifier(F, losses, logits, targets, dloss, V):
-    """Forward and backward; the padding counts, as where PyTorch's users pad the vocabulary."""
+    """Forward and backward; the padding counts, as it does when PyTorch users pad the vocabulary."""
     import torch
 
     logits, targets = logits.flatten(0, 1).requires_grad_(), targets.flatten().long()
@@ -186,7 +186,7 @@ def global_norm(F, grads):
 
 
 def adamw_update(F, params, grads, m, v, master, settings):
-    """PyTorch's fused one, on weights and gradients in float32: what autocast trains with."""
+    """PyTorch's fused AdamW on float32 weights and gradients, as in training with autocast."""
     import torch
 
     weights = torch.nn.Parameter(master)

@@ -4,8 +4,8 @@
 
     print(table(tune("matmul_forward", 4096, 768, 3072, candidates())))
 
-On the emulator there are no times: it shows what a tile moves. Results are kept nowhere; the tiles that llmc uses are
-TILES of llmc/kernels/tiling.py.
+The emulator gives no times, but shows what a tile moves. Results are not stored; the tiles that llmc uses are TILES in
+llmc/kernels/tiling.py.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ REGISTERS, SHARED = 65_536, 227 << 10  # of a multiprocessor: registers, bytes
 
 
 def candidates() -> list[Tile]:
-    """Some tiles that a GPU of compute capability 8.0 or more has room for, each with as many blocks as there is."""
+    """Some tiles that fit on a GPU of compute capability 8.0 or more, each with as many blocks as there is room for."""
     threads, lanes, warps = ((8, 8), (12, 8), (8, 12), (16, 8), (8, 16)), ((8, 4), (4, 8)), ((2, 2), (4, 2), (2, 4))
     found = []
     for (TM, TN), (down, across), (high, wide), BK, stages in product(threads, lanes, warps, (8, 16), (2, 3)):
@@ -39,12 +39,12 @@ def candidates() -> list[Tile]:
 
 
 def problem(tile) -> str | None:
-    """What is wrong with a tile, in one sentence; None if nothing is."""
+    """What is wrong with a tile, in one sentence, or None if it is fine."""
     t, threads = tile, tile.threads
     lanes = (t.WM // t.TM) * (t.WN // t.TN)
     needed = t.TM * t.TN + 2 * (t.TM + t.TN) + 32  # registers of a thread, roughly
     if t.BM % t.WM or t.BN % t.WN or t.WM % t.TM or t.WN % t.TN or lanes != 32:
-        return f"threads must fill warps of 32, and warps blocks; {lanes} threads fill {t.WM} x {t.WN}."
+        return f"threads must fill warps of 32, and warps must fill blocks; {lanes} threads fill {t.WM} x {t.WN}."
     if t.TM % 4 or t.TN % 4 or t.BK % 4 or t.STAGES < 2:
         return "TM, TN and BK must be multiples of 4, and STAGES at least 2."
     if t.BM * t.BK % (4 * threads) or t.BN * t.BK % (4 * threads):
@@ -57,10 +57,10 @@ def problem(tile) -> str | None:
 
 
 def tune(name, M, N, K, tiles=TILES, parts=(1,)) -> list[dict]:
-    """A row for each tile and each number of parts, the fastest first; and on a GPU, one for the library.
+    """A row for each tile and each number of parts, the fastest first, and, on a GPU, a row for the library.
 
-    name: "matmul_forward", "matmul_backward_input" or "matmul_backward_weight", of result (M, N), sums over K numbers.
-    Raises UserError for a tile that cannot work.
+    name: "matmul_forward", "matmul_backward_input" or "matmul_backward_weight", with a result of (M, N) and sums over K
+    numbers. Raises UserError for a tile that cannot work.
     """
     for tile in tiles:
         if wrong := problem(tile):
@@ -96,7 +96,7 @@ def _arrays(name, M, N, K, seed):
 
 
 def _expected(name, result, a, b, M, N, K):
-    """The product in float64 (M, N), where kernels run."""
+    """The product in float64 (M, N), in the memory where kernels run."""
     xp, (a_runs, b_runs, adds) = cuda.xp, cublas.PRODUCTS[name]
     a = a.astype(np.float64).reshape((M, K) if a_runs else (K, M))  # as it lies
     b = b.astype(np.float64).reshape((N, K) if b_runs else (K, N))  # as it lies
@@ -105,7 +105,7 @@ def _expected(name, result, a, b, M, N, K):
 
 
 def _row(name, known, expected, sets, sizes, tile, parts) -> dict:
-    """Check with the arrays whose product is known, then time with the others."""
+    """Check the tile with the arrays whose product is known, then time it with the others."""
 
     def launch(result, a, b):
         matmul.in_warp_tiles(name, result, a, b, *sizes, tile=tile, parts=parts)

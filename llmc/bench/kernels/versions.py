@@ -1,4 +1,4 @@
-"""The versions that there are of each kernel."""
+"""The available versions of each kernel."""
 
 from importlib import import_module
 from inspect import signature
@@ -13,7 +13,7 @@ AGREE, AGREE_TF32 = 1e-5, 2e-3  # of the largest element
 
 
 class Version(NamedTuple):
-    """One version of a contract function. number None: the library's, by which llmc multiplies, in TF32 if tf32."""
+    """One version of a contract function. number: None means the library's product that llmc uses, in TF32 if tf32."""
 
     layer: str
     function: str
@@ -32,12 +32,12 @@ class Version(NamedTuple):
         return getattr(self.module, self.function)(**arguments, version=self.number, **how)
 
     def make(self, sizes, numbers):
-        """A Case of these sizes."""
+        """Make a Case of these sizes."""
         return MAKERS[self.function](sizes, numbers)
 
     @property
     def agree(self) -> float:
-        """The largest error that it may have, relative to the largest element."""
+        """The largest error allowed, relative to the largest element."""
         return AGREE_TF32 if self.rounds else AGREE
 
     @property
@@ -48,12 +48,12 @@ class Version(NamedTuple):
 
     @property
     def by_library(self) -> bool:
-        """Whether a library computes its products: its calls cannot be recorded in a graph."""
+        """Whether a library computes its products, so that its calls cannot be recorded in a graph."""
         return self.number in (None, getattr(self.module, "BY_LIBRARY", {}).get(self.function))
 
     @property
     def rounds(self) -> bool:
-        """Whether it rounds its factors to TF32."""
+        """Whether it rounds its inputs to TF32."""
         return self.tf32 or self.number == on_tensor_cores(self.module).get(self.function, (None, 0))[1]
 
     @property
@@ -73,15 +73,15 @@ def default(module, function) -> int:
 
 
 def on_tensor_cores(module) -> dict:
-    """The versions of each function that need tensor cores: an exact one, and one that rounds to TF32."""
+    """The versions of each function that need tensor cores: an exact one and one that rounds to TF32."""
     return getattr(module, "TENSOR_CORES", {})
 
 
 def versions(name="all", tf32=False) -> list[Version]:
-    """All, or those of a layer ("layernorm"), a function ("layernorm_forward"), or one ("layernorm_forward_v3").
+    """All versions, or those of a layer ("layernorm") or a function ("layernorm_forward"), or one ("gelu_forward_v1").
 
-    tf32: only those that round to TF32. The library's products are among them only on a GPU. Raises UserError for a
-    name that does not exist.
+    tf32: only those that round to TF32. The library's products are included only on a GPU. Raises UserError for a name
+    that does not exist.
     """
     found = []
     for layer in LAYERS:
@@ -98,6 +98,6 @@ def versions(name="all", tf32=False) -> list[Version]:
     if not wanted:
         functions = ", ".join(dict.fromkeys(v.function for v in found))
         raise UserError(
-            f"there is no kernel {name!r}; choose one of {functions}, or one version of it, as in gelu_forward_v1."
+            f"there is no kernel {name!r}; choose one of {functions}, or one of its versions, as in gelu_forward_v1."
         )
     return wanted

@@ -1,7 +1,7 @@
-"""GPT-2 in Hugging Face's format: a folder with config.json, model.safetensors and the files of the tokenizer.
+"""GPT-2 in Hugging Face's format: a folder with config.json, model.safetensors and the tokenizer's files.
 
-weights.py reads and writes the model, tokenizer_files.py writes the tokenizer; source_files.py finds the files, in a
-folder or on the hub; tensor_layout.py and safetensors_file.py are the format.
+weights.py reads and writes the model, tokenizer_files.py writes the tokenizer, source_files.py finds the files in a
+folder or on the hub, and tensor_layout.py and safetensors_file.py describe the format.
 """
 
 from llmc.checkpoints.huggingface.tokenizer_files import write_huggingface_tokenizer

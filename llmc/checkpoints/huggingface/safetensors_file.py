@@ -1,8 +1,9 @@
-"""The safetensors format, by hand: 8 bytes of header length, a JSON header, then the numbers of all tensors.
+"""The safetensors format, implemented by hand: 8 bytes of header length, a JSON header, then the numbers of all
+tensors.
 
 The header maps a name to {"dtype": "F32", "shape": [3, 4], "data_offsets": [begin, end]}, with offsets from the end of
-the header. Follows github.com/huggingface/safetensors. The library's own NumPy reader has no bfloat16, and reading a
-slice of a file needs no library, so llmc does without it.
+the header. Follows github.com/huggingface/safetensors. The library's own NumPy reader does not support bfloat16, and
+reading part of a file is easy, so llmc does without it.
 """
 
 import json
@@ -23,7 +24,7 @@ TYPES = {"F64": np.dtype("<f8"), "F32": np.dtype("<f4"), "F16": np.dtype("<f2"),
 
 @dataclass(frozen=True)
 class StoredTensor:
-    """Where a tensor is: its file, its first byte there, its dtype under the format's name, and its shape."""
+    """Where a tensor is: its file, its first byte there, its dtype as the format names it, and its shape."""
 
     path: str
     start: int
@@ -31,9 +32,11 @@ class StoredTensor:
     shape: tuple[int, ...]
 
     def read(self) -> np.ndarray:
-        """The tensor as float32. Raises UserError when its dtype is not a float, or the file has become shorter."""
+        """The tensor as float32. Raises UserError if its dtype is not a float, or if the file has become shorter."""
         if self.dtype not in TYPES:
-            raise UserError(f"{self.path} holds {self.dtype}, but llmc reads {', '.join(TYPES)}; convert it first.")
+            raise UserError(
+                f"{self.path} holds {self.dtype}, but llmc reads only {', '.join(TYPES)}; convert it first."
+            )
         with opened(self.path) as file:
             file.seek(self.start)
             values = np.fromfile(file, TYPES[self.dtype], prod(self.shape))  # (size,)
@@ -47,7 +50,7 @@ class StoredTensor:
 def read_index(path) -> dict[str, StoredTensor]:
     """The tensors in a file, {name: StoredTensor}, without reading any of them.
 
-    Every size is checked against the file's, so nothing is allocated for data that is not there. Raises UserError when
+    Every size is checked against the file's, so nothing is allocated for data that does not exist. Raises UserError if
     the file is missing, truncated, or not a safetensors file.
     """
     size = file_size(path)
@@ -67,7 +70,7 @@ def read_index(path) -> dict[str, StoredTensor]:
 
 
 def _entry(path, name, entry, begin, size):
-    """The StoredTensor of one header entry, with every field checked."""
+    """The StoredTensor for one header entry, with every field checked."""
     try:
         dtype, shape, (first, last) = entry["dtype"], entry["shape"], entry["data_offsets"]
         numbers = [first, last, *shape]
@@ -85,16 +88,16 @@ def _entry(path, name, entry, begin, size):
         )
     if dtype in TYPES and last - first != prod(shape) * TYPES[dtype].itemsize:
         raise UserError(
-            f"{path} is damaged: the tensor {name[:80]!r} has another size than its shape; get a fresh copy."
+            f"{path} is damaged: the tensor {name[:80]!r} does not have the size of its shape; get a fresh copy."
         )
     return StoredTensor(path, start=begin + first, dtype=dtype, shape=tuple(shape))
 
 
 def write_safetensors(path, shapes: dict, arrays, dtype="F32"):
-    """Write tensors: shapes {name: tuple} and, in the same order, an iterable of their arrays, in any type of float.
+    """Write tensors, given their shapes {name: tuple} and, in the same order, their arrays in any float type.
 
     dtype: "F32", or "BF16", to which they are rounded. The arrays are taken one at a time. The file gets its name once
-    it is complete. Raises UserError when it cannot be written.
+    it is complete. Raises UserError if it cannot be written.
     """
     header, end = {"__metadata__": {"format": "pt"}}, 0  # transformers requires the format
     for name, shape in shapes.items():

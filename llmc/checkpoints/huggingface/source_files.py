@@ -1,4 +1,5 @@
-"""The files of a Hugging Face model: in a local folder, or on the hub through huggingface_hub (the extra `[hf]`)."""
+"""Finding the files of a Hugging Face model in a local folder, or on the hub through huggingface_hub (the extra
+`[hf]`)."""
 
 import re
 from pathlib import Path
@@ -12,13 +13,13 @@ from llmc.terminal import pip
 
 CONFIG, WEIGHTS, SHARDS = "config.json", "model.safetensors", "model.safetensors.index.json"
 REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
-LOCAL = "a local folder with config.json and model.safetensors does as well"
+LOCAL = "or give a local folder with config.json and model.safetensors"
 TIMEOUT = 10  # seconds
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def find_files(source):
-    """(path of config.json, paths of the safetensors files). Raises UserError when one is missing."""
+    """(path of config.json, paths of the safetensors files). Raises UserError if one of them is missing."""
     path = user_path(source)
     if path.is_file():
         return _required(_in_folder(path.parent), CONFIG, source), [path]
@@ -33,7 +34,7 @@ def find_files(source):
 
 
 def _in_folder(folder):
-    """A function from the name of a file in a local folder to its path, or None when there is no such file."""
+    """A function from the name of a file in a local folder to its path, or None if there is no such file."""
     return lambda name: folder / name if (folder / name).is_file() else None
 
 
@@ -45,7 +46,7 @@ def _required(get, name, source):
 
 
 def _shard_names(path):
-    """The file names in an index of shards. Raises UserError when one leads out of the folder."""
+    """The file names in an index of shards. Raises UserError if one leads out of the folder."""
     places = read_json(path, dict).get("weight_map")
     names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
     if not names or any(Path(name).name != name for name in names):
@@ -54,13 +55,16 @@ def _shard_names(path):
 
 
 def _on_hub(repository: str):
-    """A function from the name of a file in a repository to the path of a fetched copy, None if it has none.
+    """A function from the name of a file in a repository to the path of a downloaded copy, or None if it has no such
+    file.
 
-    Raises UserError when this cannot be the name of a repository, and when huggingface_hub is missing; the function
-    raises it when there is no such repository or no connection.
+    Raises UserError if this cannot be the name of a repository, or if huggingface_hub is missing; the function raises
+    it if there is no such repository or no connection.
     """
     if not REPOSITORY.fullmatch(repository):
-        raise UserError(f"there is no folder {repository}, and nothing on the Hugging Face hub can have that name.")
+        raise UserError(
+            f"there is no folder {repository}, and nothing on the Hugging Face hub can have that name; check the name."
+        )
     try:
         import huggingface_hub as hub
         from huggingface_hub import errors, utils
@@ -77,7 +81,8 @@ def _on_hub(repository: str):
             raise
         except errors.RepositoryNotFoundError:
             raise UserError(
-                f"there is no folder {repository} here, and no such repository open to you on the Hugging Face hub."
+                f"there is no folder {repository} here, and no such repository on the Hugging Face hub that you"
+                " can access; check the name."
             ) from None
         except errors.LocalEntryNotFoundError as error:  # its error when there is no connection
             raise _unreachable(repository, error) from None
@@ -90,7 +95,7 @@ def _on_hub(repository: str):
 
 
 def _download(hub, utils, repository, name):
-    """Path of the file, from huggingface_hub's cache if it is there. Raises huggingface_hub's errors."""
+    """The path of the file, from huggingface_hub's cache if it is there. Raises huggingface_hub's errors."""
     try:
         return hub.hf_hub_download(repository, name, local_files_only=True)
     except utils.EntryNotFoundError:
@@ -100,10 +105,10 @@ def _download(hub, utils, repository, name):
 
 
 def _checked(path, repository):
-    """The path. Raises UserError when the cache calls a large file by its SHA-256, and it has another one."""
+    """The path. Raises UserError if the cache names a large file by its SHA-256 but the file has a different one."""
     kept = path.resolve()
     if DIGEST.fullmatch(kept.name) and digest(kept) != kept.name:
-        raise UserError(f"{path} of {repository} is damaged: it has another SHA-256 than on the hub; delete {kept}.")
+        raise UserError(f"{path} of {repository} is damaged: its SHA-256 differs from the hub's; delete {kept}.")
     return path
 
 

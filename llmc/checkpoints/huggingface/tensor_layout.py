@@ -1,6 +1,6 @@
-"""Hugging Face's names for the parts of a GPT-2: names and shapes of its tensors, and config.json.
+"""Hugging Face's names for the parts of a GPT-2: the names and shapes of its tensors, and config.json.
 
-The tensors are llm.c's under other names, one per layer instead of stacked. The matrices of the blocks belong to
+The tensors are llm.c's under other names, one per layer instead of stacked. The blocks' matrices belong to
 transformers' Conv1D, which stores them as (in, out), so they are transposed; wte has V rows, without padding. Follows
 transformers' modeling_gpt2.py and configuration_gpt2.py.
 """
@@ -53,7 +53,7 @@ def pieces(config):
 
 
 def options_of(config: GPT2Config, end_of_text: int | None) -> dict:
-    """The config.json of a model. end_of_text: its token id; None means GPT-2's if the vocabulary is GPT-2's."""
+    """The config.json of a model. end_of_text: its token id; None means GPT-2's id if the vocabulary is GPT-2's."""
     if end_of_text is None and config.V == GPT2Config().V:
         end_of_text = GPT2_END
     options = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "tie_word_embeddings": True}
@@ -64,9 +64,11 @@ def options_of(config: GPT2Config, end_of_text: int | None) -> dict:
 
 
 def config_of(path, options) -> GPT2Config:
-    """The sizes in a config.json. Raises UserError when llmc does not compute what its model computes."""
+    """The sizes in a config.json. Raises UserError if llmc cannot compute what this model computes."""
     if options.get("model_type") != "gpt2":
-        raise UserError(f"{path} has model type {_short(options.get('model_type'))}, but llmc knows only gpt2.")
+        raise UserError(
+            f"{path} has model type {_short(options.get('model_type'))}, but llmc knows only gpt2; use a GPT-2."
+        )
     given = {ours: options[theirs] for theirs, ours in SIZES.items() if theirs in options}
     try:
         config = GPT2Config(**given)
@@ -77,7 +79,7 @@ def config_of(path, options) -> GPT2Config:
     wrong += [option for option, values in COMPUTED.items() if options.get(option, values[0]) not in values]
     if wrong:
         value = _short(options[wrong[0]])
-        raise UserError(f"{path} sets {wrong[0]} to {value}, which llmc does not compute; use another GPT-2.")
+        raise UserError(f"{path} sets {wrong[0]} to {value}, which llmc does not support; use another GPT-2.")
     return config
 
 

@@ -1,6 +1,6 @@
-"""A tokenizer for Hugging Face's GPT2Tokenizer: vocab.json and merges.txt, made from the tokens alone.
+"""Files for Hugging Face's GPT2Tokenizer: vocab.json and merges.txt, made from the tokens alone.
 
-llm.c's tokenizer.bin has the tokens by id. In a byte-level BPE the id of a token is also the rank of the merge that
+llm.c's tokenizer.bin lists the tokens by id. In a byte-level BPE, the id of a token is also the rank of the merge that
 made it, so applying all earlier merges to its bytes gives the two parts of its own merge. Bytes are written as letters,
 as in OpenAI's encoder.py.
 """
@@ -20,7 +20,7 @@ VOCABULARY, MERGES, TOKENIZER_CONFIG = "vocab.json", "merges.txt", "tokenizer_co
 
 
 def byte_letters() -> list[str]:
-    """(256) the letter for each byte: its own if that is visible, else the next one from U+0100 on.
+    """(256) the letter for each byte: its own character if that is visible, else the next one from U+0100 on.
 
     byte_letters()[65] -> "A"; byte_letters()[32] -> "Ġ"
     """
@@ -30,10 +30,10 @@ def byte_letters() -> list[str]:
 
 
 def write_huggingface_tokenizer(folder, encoding: "tiktoken.Encoding", maxT: int):
-    """Write the files that transformers' `AutoTokenizer.from_pretrained` loads; it gives the same ids as the encoding.
+    """Write the files that transformers' `AutoTokenizer.from_pretrained` loads, giving the same ids as the encoding.
 
-    maxT: positions of its model. Raises UserError when the tokens are not a byte-level BPE, and when a file cannot be
-    written.
+    maxT: the number of positions in the model. Raises UserError if the tokens are not a byte-level BPE, or if a file
+    cannot be written.
     """
     letters = byte_letters()
     names = [written(token, letters) for token in token_table(encoding)]
@@ -54,7 +54,7 @@ def written(token: bytes, letters) -> str:
 
 
 def merges(encoding: "tiktoken.Encoding") -> list[tuple[bytes, bytes]]:
-    """The two parts of each token longer than a byte, in order of rank. Raises UserError when a token has no two."""
+    """The two parts of each token longer than a byte, in order of rank. Raises UserError if one does not have two."""
     tokens = token_table(encoding)
     ranks = {token: i for i, token in enumerate(tokens) if i != encoding.eot_token}
     found = []
@@ -63,14 +63,15 @@ def merges(encoding: "tiktoken.Encoding") -> list[tuple[bytes, bytes]]:
             parts = _parts(token, rank, ranks)
             if len(parts) != 2:
                 raise UserError(
-                    f"token {rank} of this tokenizer, {token!r}, is not a merge of two earlier ones; use another."
+                    f"token {rank} of this tokenizer, {token!r}, is not a merge of two earlier tokens; use another"
+                    " tokenizer."
                 )
             found.append(tuple(parts))
     return found
 
 
 def _parts(token, rank, ranks):
-    """The parts of a token after all merges of lower rank: b"the", 261 -> [b"th", b"e"]."""
+    """The parts of a token after applying all merges of lower rank: b"the", 261 -> [b"th", b"e"]."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         candidates = [(ranks.get(a + b, rank), i) for i, (a, b) in enumerate(zip(parts, parts[1:]))]

@@ -1,6 +1,6 @@
 """Reading and writing a GPT-2 as config.json and model.safetensors, the files of Hugging Face's transformers.
 
-A model that would give other logits here than there is refused. The head is tied to wte and not stored.
+A model that would give different logits here and in transformers is refused. The head is tied to wte and not stored.
 """
 
 import json
@@ -25,10 +25,10 @@ MASKS = (".attn.bias", ".attn.masked_bias")  # constants in old files
 
 
 def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
-    """The GPT-2 in a local folder (or its .safetensors file), or on the hub: "openai-community/gpt2".
+    """Read the GPT-2 in a local folder (or its .safetensors file), or on the hub: "openai-community/gpt2".
 
-    Weights may be float32, float16, bfloat16 or float64, in one file or several. Raises UserError when something is
-    missing or damaged, when it is not a GPT-2, and for options that llmc does not compute.
+    Weights may be float32, float16, bfloat16 or float64, in one file or several. Raises UserError if something is
+    missing or damaged, if it is not a GPT-2, and for options that llmc does not support.
     """
     config_path, paths = find_files(source)
     options = read_json(config_path, dict)
@@ -51,9 +51,9 @@ def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
 def write_huggingface(folder, model: GPT2, end_of_text: int | None = None, precision: str = "float32"):
     """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads.
 
-    precision: "float32", or "bfloat16", to which weights are rounded, and in which transformers then computes ·
-    end_of_text: id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else none.
-    Raises UserError for another precision, for weights that are NaN, and when a file cannot be written.
+    precision: "float32", or "bfloat16", to which weights are rounded and in which transformers then computes ·
+    end_of_text: the id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else no
+    token. Raises UserError for any other precision, for weights that are NaN, and if a file cannot be written.
     """
     if precision not in DTYPES:
         raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')
@@ -76,7 +76,8 @@ def write_huggingface(folder, model: GPT2, end_of_text: int | None = None, preci
 
 
 def _check_tensors(source, config, tensors, prefix):
-    """Raise UserError unless all the model's tensors are there, in their shapes, and none that changes the result."""
+    """Raise UserError unless all the model's tensors are there with the right shapes, and no others that affect the
+    result."""
     expected = set()
     for _, _, theirs, shape, _ in pieces(
         config
@@ -98,7 +99,7 @@ def _check_tensors(source, config, tensors, prefix):
 
 
 def _check_head(source, options, tensors, prefix):
-    """Raise UserError when the model has an output head of its own instead of wte."""
+    """Raise UserError if the model has its own output head instead of wte."""
     head = tensors.get(HEAD)
     if head is None:
         own = not options.get("tie_word_embeddings", True)
@@ -107,5 +108,5 @@ def _check_head(source, options, tensors, prefix):
         own = head.shape != wte.shape or not np.array_equal(head.read(), wte.read())
     if own:
         raise UserError(
-            f"{source} has an output head of its own, but llmc ties the head to the embedding; use another model."
+            f"{source} has its own output head, but llmc ties the head to the embedding; use another model."
         )

@@ -1,4 +1,4 @@
-"""The corpora, one file each, and how a text becomes token files and a tokenizer.
+"""The corpora, with one file for each, and the steps from a text to token files and a tokenizer.
 
 known_corpora.py   the corpora by name: preparing one, finding one that is prepared
 fineweb.py, pydocs.py, tinyshakespeare.py, tinystories.py   where each text comes from, and its documents

@@ -1,6 +1,6 @@
-"""Building a corpus: text in, token files and a tokenizer out, in the memory of a few batches.
+"""Building a corpus: turns text into token files and a tokenizer, using only the memory of a few batches.
 
-Part of the text is held out for validation. The files appear in their folder together or not at all, even when two
+Part of the text is held out for validation. The files appear in their folder together or not at all, even if two
 processes make the same corpus.
 """
 
@@ -29,9 +29,10 @@ LONGEST_TOKEN = 8  # characters per token, averaged over a text, at the very mos
 
 
 class Part(NamedTuple):
-    """Text, and the files that its tokens fill one after the other.
+    """Text, and the files that its tokens fill one after another.
 
-    pieces: (begins a document?, text), see `tokenise` · files: (name, most tokens, or None for all that are left).
+    pieces: (begins a document?, text), see `tokenise` · files: (name, most tokens it may hold; None for all that are
+    left).
     """
 
     pieces: object
@@ -39,9 +40,9 @@ class Part(NamedTuple):
 
 
 def build_corpus(documents: list[str], options, say=None) -> Corpus:
-    """Split the documents and write train.bin, val.bin and tokenizer.bin, as `options` (an Options) say."""
+    """Split the documents and write train.bin, val.bin and tokenizer.bin, according to `options` (an Options)."""
     if not documents:
-        raise UserError("a corpus needs at least one document, and there is none.")
+        raise UserError("there are no documents, but a corpus needs at least one; give a text.")
     train, val = split(documents)
     encoding = options.encoding(train, say)  # the tokenizer never sees the validation text
     parts = [Part(((True, d) for d in docs), [(f"{n}.bin", None)]) for n, docs in (("train", train), ("val", val))]
@@ -51,8 +52,8 @@ def build_corpus(documents: list[str], options, say=None) -> Corpus:
 def build(out_dir, parts, encoding, form="uint16", say=None) -> Corpus:
     """Write the token files of `parts` and tokenizer.bin into out_dir.
 
-    say(line), if given, receives progress. Raises UserError for too little text, and for a folder that holds another
-    corpus or cannot be written.
+    say(line), if given, receives progress. Raises UserError if there is too little text, or if the folder holds another
+    corpus or cannot be written to.
     """
     out_dir, start = Path(out_dir), time.perf_counter()
     check_vocabulary(encoding.n_vocab)
@@ -69,7 +70,7 @@ def build(out_dir, parts, encoding, form="uint16", say=None) -> Corpus:
 
 
 def write_files(folder, part: Part, encoding, form="uint16", say=None):
-    """Fill the files of a part one after the other; yields (name, tokens) as each is complete."""
+    """Fill the files of a part one after another; yields (name, tokens) as each is completed."""
     with closing(_encoded(part, encoding, say)) as arrays:
         rest = next(arrays, None)  # (n,)
         for name, most in part.files:
@@ -84,7 +85,7 @@ def write_files(folder, part: Part, encoding, form="uint16", say=None):
 
 
 def _encoded(part, encoding, say):
-    """The tokens of a part, counted on the terminal as they come."""
+    """Yield the tokens of a part, and show their number on the terminal as they arrive."""
     with closing(tokenise(part.pieces, encoding)) as arrays, progress_bar(say, desc="encoding", unit=" tokens") as bar:
         for array in arrays:
             bar.update(array.size)
@@ -92,18 +93,18 @@ def _encoded(part, encoding, say):
 
 
 def check_complete(folder, written):
-    """Raise UserError unless there was text for training as well as for validation."""
+    """Raise UserError unless there was text for both training and validation."""
     missing = Corpus.in_folder(folder).missing
     if any(name != TOKENIZER for name in missing):
         ntok = sum(ntok for _, ntok in written)
-        raise UserError(f"the text is too short: validation takes all of its {ntok:,} tokens; give a longer one.")
+        raise UserError(f"the text is too short: validation takes all of its {ntok:,} tokens; give a longer text.")
 
 
 # ------------------------------------------------------------------------------------- what is held out
 
 
 def held_out(total: int) -> float:
-    """How many bytes of a text of `total` bytes are for validation."""
+    """How many bytes of a text of `total` bytes are held out for validation."""
     return min(max(SHARE * total, LEAST_BYTES), LARGEST_SHARE * total)
 
 
@@ -111,7 +112,7 @@ def split(documents: list[str], seed: int = 1337):
     """(train, val), each a list of documents in shuffled order.
 
     Documents are sorted by a hash of the seed and their own text. So a document that is held out here is also held out
-    under another Python version, whose corpus differs in a few places, unless it lies at the border.
+    with another Python version, whose corpus differs in a few places, unless it lies at the border.
     """
     shuffled = sorted(documents, key=lambda d: hashlib.sha256(f"{seed} {d}".encode()).digest())
     sizes = np.cumsum([len(d.encode()) for d in shuffled])  # (documents,)
@@ -120,7 +121,7 @@ def split(documents: list[str], seed: int = 1337):
 
 
 def after_validation(texts, val_tokens: int):
-    """Yield the texts that cannot be among the first val_tokens tokens, whatever the tokenizer: to learn one from."""
+    """Yield the texts that no tokenizer could put among the first val_tokens tokens, to learn a tokenizer from."""
     left = LONGEST_TOKEN * val_tokens
     for text in texts:
         if left <= 0:
@@ -132,7 +133,7 @@ def after_validation(texts, val_tokens: int):
 
 
 def check_folder(out_dir, names):
-    """Raise UserError when out_dir holds a corpus under other names than `names` (files, or patterns of shards)."""
+    """Raise UserError if out_dir holds a corpus under names other than `names` (files, or patterns of shards)."""
     there = Corpus.in_folder(out_dir)
     for path in (there.train, there.val):
         if existing(path) and path.name not in names:
@@ -141,7 +142,7 @@ def check_folder(out_dir, names):
 
 @contextmanager
 def staged(out_dir: Path):
-    """A new folder next to out_dir; its files move there at the end, unless another process has finished first."""
+    """A new folder next to out_dir; its files are moved there at the end, unless another process has finished first."""
     had_all = not Corpus.in_folder(out_dir).missing
     try:
         out_dir.parent.mkdir(parents=True, exist_ok=True)

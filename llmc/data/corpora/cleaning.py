@@ -1,4 +1,4 @@
-"""Turning documentation into documents: cleaning it, leaving out repetitions, cutting up long texts."""
+"""Turning documentation into documents: cleaning it, leaving out repetitions, and splitting long texts."""
 
 import re
 
@@ -15,12 +15,12 @@ def sections(text: str):
 
 
 def heading(title: str) -> str:
-    """The title, underlined."""
+    """The title with an underline."""
     return f"{title}\n{'=' * len(title)}"
 
 
 def clean(text: str) -> str:
-    """No tabs, no spaces at line ends, one blank line between paragraphs, no tables.
+    """Remove tabs, spaces at line ends, extra blank lines between paragraphs, and tables.
 
     "a \\n\\n\\n\\nb" -> "a\\n\\nb"
     """
@@ -29,14 +29,14 @@ def clean(text: str) -> str:
 
 
 def is_table(paragraph: str) -> bool:
-    """Whether it is drawn with lines, or has hardly any letters: rows of numbers, codes or signs."""
+    """Whether the paragraph is drawn with lines, or has hardly any letters: rows of numbers, codes or signs."""
     letters = sum(c.isalpha() for c in paragraph)
     signs = sum(not c.isspace() for c in paragraph)
     return paragraph.lstrip().startswith("+--") or (3 * letters < signs and len(paragraph) > 80)
 
 
 def is_new(paragraph: str, seen: set) -> bool:
-    """Whether the paragraph is not in `seen`, which then remembers it. Short paragraphs may repeat."""
+    """Whether the paragraph is new; if so, it is added to `seen`. Short paragraphs may repeat."""
     key = " ".join(paragraph.split())
     if not key or key in seen:
         return False
@@ -46,9 +46,10 @@ def is_new(paragraph: str, seen: set) -> bool:
 
 
 def pack(head: str, parts: list[str], repeat: str | None = None) -> list[str]:
-    """Documents of at most about LONGEST characters, each a head and as many parts as fit, separated by blank lines.
+    """Documents of at most about LONGEST characters: each has a head and as many parts as fit, separated by blank
+    lines.
 
-    All documents after the first begin with `repeat` (default: head). Without parts there is no document.
+    All documents after the first begin with `repeat` (default: head). Without parts, there are no documents.
     pack("A", ["one", "two"]) -> ["A\\n\\none\\n\\ntwo\\n"]
     """
     documents, current = [], [head]

@@ -1,7 +1,7 @@
-"""Fetching a file so that half a file is never used: resumed where it broke off, checked, renamed once it is whole.
+"""Downloading a file safely: resumed where it broke off, checked, and renamed only once it is complete.
 
 Until then it is called NAME.part, and a later call continues it (HTTP Range). The standard library is enough: pooch
-does not continue, and huggingface_hub fetches from its hub alone.
+cannot resume, and huggingface_hub downloads only from its hub.
 """
 
 import socket
@@ -26,11 +26,11 @@ ADVICE = "give a copy of the file with --file, or train on pydocs, which needs n
 
 
 def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE) -> Path:
-    """Fetch url to path, unless it is there already; returns the path.
+    """Download url to path, unless the file is already there; returns the path.
 
-    sha256: the checksum of the file, in hex; without one, only the length is checked, and a download that breaks off
-    starts from the beginning. say(line), if given, receives progress · advice: what else to do, for the error. Raises
-    UserError when there is no network, no such file, no room for it, or when something else arrives.
+    sha256: the file's checksum, in hex; without one, only the length is checked, and an interrupted download starts
+    from the beginning. say(line), if given, receives progress · advice: what else the error should suggest. Raises
+    UserError if there is no network, no such file or no space for it, or if the wrong file arrives.
     """
     path = Path(path)
     part = path.with_name(path.name + ".part")
@@ -38,7 +38,7 @@ def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE)
         if path.is_file() and sha256 in (None, digest(path)):
             return path
         if path.is_file():
-            advice = f"the {path} that is here is another file (wrong SHA-256); {advice}"
+            advice = f"{path} exists, but is a different file (wrong SHA-256); {advice}"
         part.parent.mkdir(parents=True, exist_ok=True)
     if say:
         say(f"fetching {url}")
@@ -50,7 +50,9 @@ def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE)
             part.unlink()
             if resumed:  # the part that was there may have belonged to another file
                 return download(url, path, sha256, say, advice)
-            raise UserError(f"{url} has changed or was damaged on the way (wrong SHA-256); try again, or {advice}")
+            raise UserError(
+                f"{url} has changed, or was damaged during the download (wrong SHA-256); try again, or {advice}"
+            )
         part.replace(path)
     if say:
         say(f"fetched {path.name}, {_size(path) / 1e6:,.1f} MB, in {time.perf_counter() - start:.1f} s")
@@ -60,7 +62,7 @@ def download(url: str, path, sha256: str | None = None, say=None, advice=ADVICE)
 def hub_files(repository: str, folder: str = ""):
     """[(name, url, sha256)] of the large files in a folder of a Hugging Face dataset, sorted by name.
 
-    Raises UserError when there is no network, or no such file.
+    Raises UserError if there is no network, or no such folder.
     """
     url = f"{HUB}/api/datasets/{repository}/tree/main/{folder}".rstrip("/")
 
@@ -77,14 +79,14 @@ def hub_files(repository: str, folder: str = ""):
 
 
 def progress_bar(say, **what):
-    """A tqdm bar, visible only on a terminal, and only if somebody listens to progress at all."""
+    """A tqdm bar, visible only on a terminal and only if progress is wanted at all."""
     from tqdm import tqdm
 
     return tqdm(**what, unit_scale=True, leave=False, disable=None if say else True)
 
 
 def _insist(url, fetch, progress, advice=ADVICE):
-    """The result of fetch(), called until it succeeds; gives up after TRIES failures in a row without progress().
+    """Call fetch() until it succeeds and return its result; give up after TRIES failures in a row without progress.
 
     progress() grows as bytes arrive.
     """
@@ -107,7 +109,7 @@ def _insist(url, fetch, progress, advice=ADVICE):
 
 
 def _fetch(url, part, bar, resume):
-    """One attempt: append the missing bytes to `part`. Raises OSError when the connection ends too soon."""
+    """Make one attempt to append the missing bytes to `part`. Raises OSError if the connection ends too soon."""
     have = _size(part) if resume else 0
     headers = {"User-Agent": "llmc", "Accept-Encoding": "identity"}
     if have:
@@ -149,7 +151,7 @@ def _size(path) -> int:
 
 @contextmanager
 def _writing(part):
-    """Turn an OSError into a UserError about the disk; outside of this block it is about the network."""
+    """Turn an OSError into a UserError about the disk; outside this block, an OSError is about the network."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """FineWeb and FineWeb-Edu (Penedo et al. 2024): web pages, in samples of 10 or 100 billion tokens.
 
-Made as llm.c's script makes them: shards of 10^8 tokens, the first for validation; a page that does not fit into one
-shard continues in the next. Shards appear as they fill, so work that breaks off leaves a smaller corpus.
+Made as in llm.c's script: shards of 10^8 tokens, the first for validation; a page that does not fit into one shard
+continues in the next. Each shard appears as soon as it is full, so an interrupted download leaves a smaller corpus.
 """
 
 import glob
@@ -33,7 +33,7 @@ def folder_name(options) -> str:
 def prepare(options, say=None) -> Corpus:
     """Write edu_fineweb_val_000000.bin, edu_fineweb_train_000001.bin, … and tokenizer.bin into options.out.
 
-    Raises UserError whenever `build` does; the shards written so far stay if there is something to train on.
+    Raises UserError whenever `build` does; the shards written so far stay if there are enough to train on.
     """
     stem, out = _prefix(options), options.out
     names = (f"{stem}_{'train' if i else 'val'}_{i:06d}.bin" for i in count())
@@ -62,7 +62,7 @@ def _prefix(options):
 
 
 def _clear(corpus):
-    """Remove the files; the tokenizer last, so that tokens never lie next to a wrong one."""
+    """Remove the files, the tokenizer last, so that tokens are never next to the wrong one."""
     for file in (file for path in corpus.files for file in existing(path)):
         try:
             file.unlink(missing_ok=True)
@@ -74,7 +74,7 @@ def _clear(corpus):
 
 
 def pages(options, say=None):
-    """Yield (begins a page?, text) from all source files, fetching each when its turn comes."""
+    """Yield (begins a page?, text) from all source files, downloading each when its turn comes."""
     for path in _sources(options, say):
         if path.name.endswith(".parquet"):
             yield from ((True, text) for text in _parquet(path))
@@ -106,13 +106,13 @@ def _pyarrow():
         return pyarrow
     except ImportError:
         raise UserError(
-            "FineWeb comes as parquet files, and reading them needs pyarrow; run"
-            f" `{pip('install', 'pyarrow')}`, or give a .jsonl or text file with --file."
+            f"reading FineWeb's parquet files needs pyarrow; run `{pip('install', 'pyarrow')}`, or give a .jsonl"
+            " or text file with --file."
         ) from None
 
 
 def _parquet(path):
-    """The texts of the column "text"."""
+    """Yield the texts in the column "text"."""
     pyarrow = _pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
@@ -125,7 +125,7 @@ def _parquet(path):
 
 
 def _json_lines(path):
-    """The field "text" of the JSON object on each line."""
+    """Yield the field "text" of the JSON object on each line."""
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):

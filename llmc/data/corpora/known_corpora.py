@@ -1,4 +1,4 @@
-"""The corpora by name: preparing one, or a text of your own, and finding one that is prepared."""
+"""The corpora by name: how to prepare one of them or your own text, and how to find one that is prepared."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,11 +27,11 @@ SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training n
 
 
 def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **choices) -> Corpus:
-    """Prepare the corpus called `name`, or, without a name, one from the text in file=…; an older one is replaced.
+    """Prepare the corpus `name` or, without a name, one from the text in file=…; an older one is replaced.
 
-    out_dir: where it goes; by default the folder of that name in `data_home()` · V: the size of a tokenizer learned
-    from the text · choices: fields of `Options` (file, tokenizer, format, …) · say(line), if given, receives progress.
-    Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
+    out_dir: where to write it; by default, the folder of that name in `data_home()` · V: the size of a tokenizer
+    learned from the text · choices: fields of `Options` (file, tokenizer, format, …) · say(line), if given, receives
+    progress. Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
     """
     known = ", ".join(sorted(CORPORA))
     if name is not None and name not in CORPORA:
@@ -41,7 +41,7 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
     if name is None and not choices.get("file"):
         raise UserError(f"name a corpus ({known}), or give your own text with --file.")
     if name == "pydocs" and choices.get("file"):
-        raise UserError("pydocs is made from the Python that runs llmc; for your own text, leave the name out.")
+        raise UserError("pydocs is always made from the Python that runs llmc; for your own text, leave out the name.")
     given = {key: value for key, value in choices.items() if value is not None}
     wrong = [key for key in FINEWEB_ONLY if key in given and name != "fineweb"]
     if wrong:
@@ -53,7 +53,7 @@ def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **cho
 
 
 def _place(name, out_dir, folder, options) -> Path:
-    """The folder to write."""
+    """The folder to write to."""
     if out_dir and folder:
         raise UserError("--out and --name both choose the folder; leave one of them out.")
     if out_dir:
@@ -68,10 +68,10 @@ def _place(name, out_dir, folder, options) -> Path:
 
 
 def find_corpus(name_or_dir, say=None) -> Corpus:
-    """The files of a corpus, by its name in `data_home()` or by its folder; a small known one is prepared if need be.
+    """The files of a corpus, by its name in `data_home()` or by its folder; a small known one is prepared if necessary.
 
-    Token files of llm.c's scripts come without a tokenizer: it is GPT-2's. say(line), if given, receives progress.
-    Raises UserError when there is no such corpus, and when one of its files is missing.
+    Token files from llm.c's scripts come without a tokenizer, because it is GPT-2's. say(line), if given, receives
+    progress. Raises UserError if there is no such corpus, or if one of its files is missing.
     """
     name = str(name_or_dir)
     places = [Path(name), data_home() / name]
@@ -86,12 +86,12 @@ def find_corpus(name_or_dir, say=None) -> Corpus:
         return prepare_corpus(name, say=say)
     if name in (*CORPORA, *FINEWEB):
         command = llmc_command("data", *(["fineweb", *FINEWEB[name]] if name in FINEWEB else [name]))
-        raise UserError(f"{name} is not prepared yet, and it is large; fetch it with `{command}`.")
+        raise UserError(f"{name} is a large corpus that is not prepared yet; prepare it with `{command}`.")
     if found:
         raise UserError(f"the folder {places[0]} lacks {' and '.join(found[0].missing)}; prepare the corpus again.")
     if Path(name).is_file():
         command = llmc_command("data", "--file", name)
-        raise UserError(f"{name} is a file, and training needs a corpus; make one of its text with `{command}`.")
+        raise UserError(f"{name} is a file, but training needs a corpus; make one from its text with `{command}`.")
     known = ", ".join(sorted({*CORPORA, *prepared()}))
     help_ = llmc_command("data", "--help")
     raise UserError(f'"{name}" is neither a folder nor a known corpus ({known}); see `{help_}`.')

@@ -1,4 +1,4 @@
-"""What `llmc data` offers for making a corpus, among it a tokenizer that is learned from the text."""
+"""The options that `llmc data` offers for making a corpus, including a tokenizer that is learned from the text."""
 
 import time
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ KINDS, SAMPLES = ("classic", "edu"), ("10B", "100B")
 
 @dataclass(frozen=True)
 class Options:
-    """How a corpus is made. Raises UserError for a value that makes no sense.
+    """How to make a corpus. Raises UserError for a value that makes no sense.
 
-    out: the folder to write · file: a local copy of the source · tokenizer: "gpt2", "own" (learned from the text) or
-    the path of a tokenizer.bin · vocabulary: number of tokens of an "own" tokenizer · format: of the token files,
-    "uint16" or "int32" · for fineweb only: kind, sample, shard_size (tokens), shards (of training text; None for all).
+    out: the folder to write to · file: a local copy of the source · tokenizer: "gpt2", "own" (learned from the text) or
+    the path of a tokenizer.bin · vocabulary: the number of tokens in an "own" tokenizer · format: "uint16" or "int32",
+    for the token files · for fineweb only: kind, sample, shard_size (tokens), shards (of training text; None for all).
     """
 
     out: Path
@@ -46,14 +46,14 @@ class Options:
             check_vocabulary(self.vocabulary)
         if self.vocabulary is not None and self.tokenizer not in OWN:
             raise UserError(
-                f"--vocabulary {self.vocabulary} is for a tokenizer learned from the text, and this one exists already;"
-                " leave it out, or choose --tokenizer own."
+                f"--vocabulary {self.vocabulary} is only for a tokenizer learned from the text; leave it out, or"
+                " choose --tokenizer own."
             )
         if self.shard_size < 1 or (self.shards is not None and self.shards < 1):
             raise UserError("the shard size and the number of shards must be at least 1.")
 
     def encoding(self, training_text, say=None):
-        """The tokenizer; an "own" one is learned from training_text, an iterable of texts."""
+        """The tokenizer; with "own", it is learned from training_text, an iterable of texts."""
         if self.tokenizer == "gpt2":
             return gpt2_encoding()
         if self.tokenizer not in OWN:
@@ -62,7 +62,7 @@ class Options:
 
 
 def check_vocabulary(V: int):
-    """Raise UserError when no tokenizer can have V tokens."""
+    """Raise UserError if no tokenizer can have V tokens."""
     if not SMALLEST <= V <= LARGEST:
         raise UserError(
             f"a vocabulary of {V} tokens is not possible; choose from {SMALLEST} (the 256 bytes and the end of text)"
@@ -71,7 +71,7 @@ def check_vocabulary(V: int):
 
 
 def learn_tokenizer(texts, V: int, say=None):
-    """A byte-pair encoding of V tokens, learned from the first LEARN_FROM characters of an iterable of texts.
+    """A byte-pair encoding with V tokens, learned from the first LEARN_FROM characters of an iterable of texts.
 
     These must be training text: if the tokenizer has seen the held-out text, the loss on it means less.
     """

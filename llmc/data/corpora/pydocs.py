@@ -1,8 +1,8 @@
-"""The corpus that every Python ships with: its own documentation. No download; 2.4 MB of English and of Python.
+"""The corpus that every Python ships with: its own documentation, 2.4 MB of English and Python. No download needed.
 
 It has two sources: `pydoc_data.topics` (the language reference that `help("for")` shows) and the docstrings of the
-standard library, read from its source files with `ast`, so that no module is imported or run. The text is the same
-wherever the Python is the same; another Python version gives a slightly different one.
+standard library, read from its source files with `ast`, so that no module is imported or run. The same Python gives the
+same text everywhere; another version gives a slightly different one.
 """
 
 import ast
@@ -35,10 +35,10 @@ def prepare(options, say=None) -> Corpus:
 
 
 def collect_documents(library=None) -> list[str]:
-    """The corpus as documents: sections of the language reference, docstrings of modules and functions, classes.
+    """The corpus as documents: sections of the language reference, docstrings of modules and functions, and classes.
 
-    library: folder of .py files, by default the standard library of the running Python. Each document ends with a
-    newline. Raises UserError when this Python brings too little documentation to learn from.
+    library: a folder of .py files, by default the running Python's standard library. Each document ends with a newline.
+    Raises UserError if this Python comes with too little documentation to learn from.
     """
     seen = set()
     documents = topic_documents(seen)
@@ -47,8 +47,8 @@ def collect_documents(library=None) -> list[str]:
     documents = list(dict.fromkeys(documents))  # "Stub." methods and the like must not be in both train and val
     if sum(map(len, documents)) < SMALLEST_CORPUS:
         raise UserError(
-            "this Python comes with almost no documentation (no pydoc_data, no .py files of the standard library);"
-            " use one from python.org, from conda, or your system's full package."
+            "this Python comes with almost no documentation (no pydoc_data, no .py files of the standard"
+            " library); use a Python from python.org, from conda, or from your system's full package."
         )
     return documents
 
@@ -57,7 +57,7 @@ def collect_documents(library=None) -> list[str]:
 
 
 def topic_documents(seen: set) -> list[str]:
-    """The sections of all topics, each once: topics overlap, and "compound" contains all of "for", "if" and "while"."""
+    """The sections of all topics, each once, since topics overlap: "compound" includes "for", "if" and "while"."""
     try:
         from pydoc_data.topics import topics
     except ImportError:
@@ -84,7 +84,7 @@ def parsed_modules(library: Path):
 
 
 def source_files(library: Path):
-    """Paths inside the library, in no order. Skipped folders are not even listed: site-packages can be large."""
+    """Paths inside the library, in any order. Skipped folders are not even listed, as site-packages can be large."""
     for folder, inside, names in os.walk(library):
         inside[:] = [name for name in inside if name not in SKIPPED]
         for name in names:
@@ -93,7 +93,7 @@ def source_files(library: Path):
 
 
 def parse(path: Path):
-    """The module's syntax tree, or None when it cannot be read or parsed by this Python."""
+    """The module's syntax tree, or None if this Python cannot read or parse it."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # old modules hold odd escapes
@@ -113,7 +113,7 @@ def module_documents(path: Path, tree, seen: set) -> list[str]:
 
 
 def definition_documents(node, seen: set) -> list[str]:
-    """A function with its docstring, or a class with all its documented methods, written as Python code."""
+    """A function with its docstring, or a class with all its documented methods, as Python code."""
     own = entry(node, seen)
     if not isinstance(node, ast.ClassDef):
         return [own + "\n"] if own else []
@@ -130,7 +130,7 @@ def definition_documents(node, seen: set) -> list[str]:
 
 
 def definitions(body):
-    """The functions and classes of a block, including those under `if` and `try`, in the order of the source."""
+    """The functions and classes in a block, including those under `if` and `try`, in source order."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node
@@ -141,7 +141,7 @@ def definitions(body):
 
 
 def entry(node, seen: set) -> str:
-    """Signature and docstring of a function or class, or "" when it has no docstring that is new."""
+    """Signature and docstring of a function or class, or "" if it has no docstring or one seen before."""
     doc = clean(ast.get_docstring(node) or "")
     if not is_new(doc, seen):
         return ""

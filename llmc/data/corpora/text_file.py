@@ -1,7 +1,7 @@
-"""A text file as documents, read in blocks, whatever its size; a file that is not UTF-8 is refused, naming the line.
+"""A text file of any size as documents, read in blocks; if it is not UTF-8, the error names the line.
 
-A file is one document, unless it has lines of "<|endoftext|>" and nothing else: these separate documents. Nothing else
-is changed, so the tokens decode to the file. Its last part is held out for validation.
+A file is one document, unless it has lines with only "<|endoftext|>", which separate documents. Nothing else is
+changed, so the tokens decode to the file. Its last part is held out for validation.
 """
 
 import codecs
@@ -19,9 +19,9 @@ SEPARATOR = re.compile(rf"^{re.escape(END_OF_TEXT)}\r?$\n?", re.MULTILINE)
 
 
 def documents(path, start=0, end=None):
-    """Yield (begins a document?, text) for the bytes start … end of the file: parts of documents, none of them empty.
+    """Yield (begins a document?, text) for bytes start … end of the file, in parts of documents, none of them empty.
 
-    Raises UserError when the file cannot be read, or, naming line and byte, when it is not UTF-8.
+    Raises UserError if the file cannot be read or is not UTF-8; then it names the line and byte.
     """
     begins = True
     for block in blocks(path, start, end):
@@ -33,7 +33,7 @@ def documents(path, start=0, end=None):
 
 
 def blocks(path, start=0, end=None):
-    """The text between two bytes of a UTF-8 file, in blocks that end where a line ends, unless it exceeds BLOCK."""
+    """The text between two bytes of a UTF-8 file, in blocks that end at a line end, unless a line exceeds BLOCK."""
     decoder, at = codecs.getincrementaldecoder("utf-8")(), start
     try:
         with opened(path) as file:
@@ -52,7 +52,7 @@ def blocks(path, start=0, end=None):
 
 
 def _not_utf8(path, at):
-    """The message about byte `at` of a file: its line, its column, its value."""
+    """The error about byte `at` of a file, with its line, its column and its value."""
     line, column = 1, 0
     with opened(path) as file:
         for start in range(0, at, BLOCK):
@@ -61,13 +61,13 @@ def _not_utf8(path, at):
             column = len(raw) - 1 - raw.rfind(b"\n") if b"\n" in raw else column + len(raw)
         byte = file.read(1)
     return (
-        f"{path} is not UTF-8: byte {column + 1:,} of line {line:,} is 0x{byte.hex().upper()};"
-        " save the file with the encoding UTF-8 and try again."
+        f"{path} is not UTF-8: byte {column + 1:,} of line {line:,} is 0x{byte.hex().upper()}; save the file in"
+        " UTF-8 and try again."
     )
 
 
 def find_cut(path, wanted: int) -> int:
-    """Where the last `wanted` bytes, or a few less, begin: at a document if one begins soon, else at a line."""
+    """Where the last `wanted` bytes, or slightly fewer, begin: at a document if one begins soon, else at a line."""
     with opened(path) as file:
         cut = max(0, file.seek(0, 2) - wanted)
         file.seek(cut)
@@ -80,10 +80,12 @@ def find_cut(path, wanted: int) -> int:
 
 
 def text_size(path) -> int:
-    """Bytes of the file. Raises UserError when there is no such file, or when it is too small to hold a part out."""
+    """Size of the file in bytes. Raises UserError if there is no such file, or it is too small to hold a part out."""
     size = file_size(path)
     if size < SMALLEST:
-        raise UserError(f"{path} has only {size} bytes, too few to learn from; give a text of at least {SMALLEST:,}.")
+        raise UserError(
+            f"{path} has only {size} bytes, which is too little to learn from; give a text of at least {SMALLEST:,}."
+        )
     return size
 
 

@@ -1,4 +1,4 @@
-"""tinyshakespeare: 1.1 MB of Shakespeare's plays, cut into sections and tokens as llm.c's script cuts them.
+"""tinyshakespeare: 1.1 MB of Shakespeare's plays, split into sections and tokens as llm.c's script splits them.
 
 The text is split on blank lines, and each section keeps its own blank line. The first 32,768 tokens are for validation.
 """
@@ -23,7 +23,7 @@ def prepare(options, say=None):
 
 
 def sections(texts):
-    """["a\\n\\nb\\n", "\\nc"] -> "a\\n\\n", "b\\n\\n", "c": the text between blank lines, wherever its blocks end."""
+    """["a\\n\\nb\\n", "\\nc"] -> "a\\n\\n", "b\\n\\n", "c": the text between blank lines, in blocks of any length."""
     held = ""
     for text in texts:
         *whole, held = (held + text).split("\n\n")

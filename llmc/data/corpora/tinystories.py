@@ -1,6 +1,6 @@
 """TinyStories (Eldan & Li 2023): two million stories for small children, in 50 files; the first is for validation.
 
-The stories of each file are shuffled as llm.c's script shuffles them; the files keep their order.
+The stories in each file are shuffled as in llm.c's script; the files keep their order.
 """
 
 import random
@@ -33,16 +33,16 @@ def prepare(options, say=None):
 
 
 def _fetch(out, say):
-    """Fetch the archive, 1.6 GB; returns its path."""
+    """Download the archive (1.6 GB) and return its path."""
     found = {name: (url, sha256) for name, url, sha256 in hub_files(REPOSITORY)}
     if ARCHIVE not in found:
-        raise UserError(f"{REPOSITORY} no longer holds {ARCHIVE}; give a copy of it with --file.")
+        raise UserError(f"{REPOSITORY} no longer has {ARCHIVE}; give a copy of it with --file.")
     url, sha256 = found[ARCHIVE]
     return download(url, out / "download" / ARCHIVE, sha256, say)
 
 
 def _split(files):
-    """Two functions: one gives the training stories, one the validation stories (the first ones of a single file)."""
+    """Two functions: one gives the training stories, one the validation stories (a single file's first ones)."""
     if len(files) > 1:
         return lambda: stories(files[1:]), lambda: stories(files[:1])
     texts = list(stories(files))
@@ -54,7 +54,7 @@ def _split(files):
 
 
 def stories(files):
-    """The stories of each file, stripped, and shuffled with a seed of its own."""
+    """The stories of each file, stripped, and shuffled with a seed of the file's own."""
     for index, path in enumerate(files):
         advice = "a file of TinyStories is a JSON list of objects with a story"
         found = [story["story"].strip() for story in read_json(path, [{"story": str}], advice, LARGEST)]
@@ -64,7 +64,7 @@ def stories(files):
 
 @contextmanager
 def _files(source, out):
-    """The .json files of an archive (unpacked for as long as they are needed) or of a folder, or the one file given."""
+    """The .json files of an archive (unpacked while they are needed) or of a folder, or the one file given."""
     source = Path(source)
     if source.is_dir() or source.suffix == ".json":
         yield _in_order([*source.glob("*.json")] if source.is_dir() else [source], source)
@@ -103,7 +103,7 @@ def _unpack(source, folder):
 
 
 def _blocks(member, source):
-    """The bytes of a file in an archive. Damage is reported here; outside, an OSError would be the disk's."""
+    """The bytes of a file in an archive. Damage is reported here; elsewhere, an OSError would be about the disk."""
     try:
         while block := member.read(1 << 20):
             yield block

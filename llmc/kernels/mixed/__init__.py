@@ -21,5 +21,5 @@ def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = ""):
     defines, arch: as for `kernel`. Raises TypeError for an array of any other type: a kernel would misread it.
     """
     if array.dtype.name not in ("bfloat16", "float16"):
-        raise TypeError(f"{name} takes numbers of 16 bits, not {array.dtype.name}.")
+        raise TypeError(f"{name} takes 16-bit numbers, not {array.dtype.name}.")
     return kernel(f"mixed/{layer}", name, f"FLOAT16={int(array.dtype == np.float16)} {defines}".strip(), arch)

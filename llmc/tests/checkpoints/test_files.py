@@ -89,7 +89,7 @@ def damage(path, how):
         (dict(words={1: 4}), "version 4, but llmc reads version 3 or 5"),
         (dict(words={1: 5}), "is too long"),
         (dict(words={4: -2}), "header of .* is damaged: L must be a positive"),
-        (dict(words={5: 3}), "is damaged: C=8 channels cannot be shared"),
+        (dict(words={5: 3}), "is damaged: C=8 channels cannot be split"),
         (dict(words={3: 2**31 - 1}), "pads its vocabulary"),
         (dict(words={4: 2**30}), "is truncated"),  # must be refused before 10^12 bytes are allocated
     ],

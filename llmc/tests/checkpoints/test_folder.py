@@ -75,7 +75,7 @@ def test_the_checkpoint_just_saved_stays_even_below_later_ones(tmp_path):
 
 def test_no_folder_and_no_checkpoint(tmp_path):
     assert checkpoints(tmp_path / "none") == [] and latest_checkpoint(tmp_path) is None
-    with pytest.raises(UserError, match="no complete checkpoint of step 3; its complete steps: none"):
+    with pytest.raises(UserError, match="no complete checkpoint of step 3; complete checkpoints there: none"):
         load_checkpoint(tmp_path, 3)
 
 
@@ -90,7 +90,7 @@ def test_without_done_it_does_not_count_and_is_cleaned_up(tmp_path):
     for name in others:
         (tmp_path / name).write_bytes(b"of somebody else")
     assert latest_checkpoint(tmp_path) == 5
-    with pytest.raises(UserError, match="its complete steps: 5"):
+    with pytest.raises(UserError, match="complete checkpoints there: 5"):
         load_checkpoint(tmp_path, 10)
     save(tmp_path, 15)
     assert names(tmp_path) == sorted([*files(5, 15), *others])
@@ -119,7 +119,7 @@ def test_a_state_of_another_step_is_refused(tmp_path):
         save(tmp_path, step)
     shutil.copy(tmp_path / "state_00000005_00000.bin", tmp_path / "state_00000010_00000.bin")
     (tmp_path / "DONE_00000010").write_bytes(b"")  # as llm.c's: without a digest
-    with pytest.raises(UserError, match="claims step 5; use another checkpoint"):
+    with pytest.raises(UserError, match="claims to be of step 5; use another checkpoint"):
         load_checkpoint(tmp_path, 10)
 
 

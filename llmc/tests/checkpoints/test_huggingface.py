@@ -242,8 +242,8 @@ def change(path, **options):
         (dict(add_cross_attention=True), "add_cross_attention to True"),
         (dict(model_type="llama"), "model type 'llama'"),
         (dict(model_type=None), "model type None"),
-        (dict(tie_word_embeddings=False), "output head of its own, but llmc ties"),
-        (dict(n_head=5), "does not describe a GPT-2: C=12 channels cannot be shared"),
+        (dict(tie_word_embeddings=False), "its own output head, but llmc ties"),
+        (dict(n_head=5), "does not describe a GPT-2: C=12 channels cannot be split"),
         (dict(n_layer=10**30), "lacks the tensor"),
         (dict(n_layer="2"), "L must be a positive whole number"),
         (dict(vocab_size=38), r"wte.weight of .* has shape \(37, 12\), but its config.json requires \(38, 12\)"),
@@ -277,8 +277,8 @@ def test_a_config_without_options_means_those_of_gpt2(folder):
 @pytest.mark.parametrize(
     ("name", "tensor", "message"),
     [
-        ("lm_head.weight", ("F32", np.zeros((37, 12), "<f4")), "output head of its own, but llmc ties"),
-        ("lm_head.weight", ("F32", np.zeros((5, 5), "<f4")), "output head of its own, but llmc ties"),
+        ("lm_head.weight", ("F32", np.zeros((37, 12), "<f4")), "its own output head, but llmc ties"),
+        ("lm_head.weight", ("F32", np.zeros((5, 5), "<f4")), "its own output head, but llmc ties"),
         ("score.weight", ("F32", np.zeros((2, 12), "<f4")), "holds the tensor 'score.weight'"),
         ("transformer.wpe.weight", ("I64", np.zeros((9, 12), "<i8")), "holds I64, but llmc reads"),
         (
@@ -326,8 +326,8 @@ def test_files_of_another_kind_are_refused(folder, content, message):
         ({"data_offsets": [0, 2**40]}, "incorrectly"),
         ({"data_offsets": [30, 38]}, "truncated"),
         ({"dtype": 4}, "incorrectly"),
-        ({"dtype": "F64"}, "another size than its shape"),
-        ({"shape": [3]}, "another size than its shape"),
+        ({"dtype": "F64"}, "does not have the size of its shape"),
+        ({"shape": [3]}, "does not have the size of its shape"),
     ],
 )
 def test_header_entries_are_checked(tmp_path, entry, message):

@@ -83,7 +83,7 @@ def test_flipped_bits_are_refused_or_harmless(tmp_path):
             counts["harmless"] += 1
         except UserError as error:
             assert str(error).startswith(
-                f"{path} is not as it was saved; to continue from step 5 instead, delete DONE_"
+                f"{path} has changed since it was saved; to continue from step 5 instead, delete DONE_"
             )
             counts["refused"] += 1
         path.write_bytes(raw)
@@ -107,14 +107,16 @@ def test_what_the_advice_says_works(tmp_path):
 def test_a_file_of_another_step_is_refused(tmp_path, name):
     save(tmp_path, 5, 10)
     shutil.copy(tmp_path / name.format(5), tmp_path / name.format(10))
-    assert refusal(tmp_path, 10).startswith(f"{tmp_path / name.format(10)} is not as it was saved; to continue from")
+    assert refusal(tmp_path, 10).startswith(
+        f"{tmp_path / name.format(10)} has changed since it was saved; to continue from"
+    )
 
 
 def test_all_three_files_of_another_step_are_refused(tmp_path):
     save(tmp_path, 5)
     for name in ("model_{:08d}.bin", "state_{:08d}_00000.bin", "DONE_{:08d}"):
         shutil.copy(tmp_path / name.format(5), tmp_path / name.format(10))
-    assert "DONE_00000010 is not as it was saved" in refusal(tmp_path, 10)
+    assert "DONE_00000010 has changed since it was saved" in refusal(tmp_path, 10)
 
 
 @pytest.mark.parametrize("name", ["model_00000010.bin", "state_00000010_00000.bin", "DONE_00000010"])
@@ -122,7 +124,7 @@ def test_a_truncated_file_is_refused(tmp_path, name):
     save(tmp_path, 5, 10)
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert refusal(tmp_path, 10).startswith(f"{path} is not as it was saved; to continue from step 5")
+    assert refusal(tmp_path, 10).startswith(f"{path} has changed since it was saved; to continue from step 5")
 
 
 def test_without_a_record_it_is_read_as_before(tmp_path):
@@ -140,7 +142,9 @@ def test_in_a_run_of_ours_an_empty_record_is_damaged(tmp_path):
     save(tmp_path, 5, 10)
     (tmp_path / "settings.json").write_text('{"steps": 10, "sha256": "…"}', encoding="utf-8")
     (tmp_path / "DONE_00000010").write_bytes(b"")
-    assert refusal(tmp_path, 10).startswith(f"{tmp_path / 'DONE_00000010'} is not as it was saved; to continue from")
+    assert refusal(tmp_path, 10).startswith(
+        f"{tmp_path / 'DONE_00000010'} has changed since it was saved; to continue from"
+    )
 
 
 def test_a_checkpoint_that_is_saved_again_knows_its_own_files(tmp_path):
@@ -161,7 +165,7 @@ def test_a_damaged_model_of_a_run_is_not_sampled_from(tmp_path):
     assert check_file(final) == digest(tmp_path / "model_00000010.bin")
     for path in (final, tmp_path / "model_00000010.bin"):
         flip(path, 8 * 1024 + 5)
-        with pytest.raises(UserError, match=f"{path.name} is not as it was saved; take another checkpoint"):
+        with pytest.raises(UserError, match=f"{path.name} has changed since it was saved; use another checkpoint"):
             load_model(path)
     assert load_model(tmp_path / "model_00000005.bin").params["lnfb"][0] == 5
     with pytest.raises(UserError, match="is not an llm.c model"):
@@ -175,7 +179,7 @@ def test_a_model_of_an_earlier_end_of_the_run_is_known(tmp_path):
     save_checkpoint(tmp_path, model(10.0), state)
     assert load_model(tmp_path / "model.bin").params["lnfb"][0] == 3
     flip(tmp_path / "model.bin", 8 * 1024 + 5)
-    with pytest.raises(UserError, match="model.bin is not as it was saved"):
+    with pytest.raises(UserError, match="model.bin has changed since it was saved"):
         load_model(tmp_path / "model.bin")
 
 
@@ -234,5 +238,5 @@ def test_a_record_comes_back_and_an_edited_one_does_not(tmp_path):
     outer["record"]["step"] = 4
     for text in (json.dumps(outer), "[]", "{", "3", '{"record": 3}'):
         (tmp_path / "DONE_00000003").write_text(text)
-        with pytest.raises(UserError, match="DONE_00000003 is not as it was saved; delete it"):
+        with pytest.raises(UserError, match="DONE_00000003 has changed since it was saved; delete it"):
             read_record(tmp_path / "DONE_00000003")

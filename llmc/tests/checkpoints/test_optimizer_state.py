@@ -152,7 +152,7 @@ def test_parts_that_are_not_this_models_are_refused(tmp_path):
     llmc_state(state_path(tmp_path, 7), trained(), {2: 3})
     raw = state_path(tmp_path, 7).read_bytes()
     state_path(tmp_path, 7).write_bytes(raw[: 1024 + (len(raw) - 1024) // 3])
-    with pytest.raises(UserError, match="one of 3 parts, into which this model cannot be cut"):
+    with pytest.raises(UserError, match="one of 3 parts, into which this model cannot be split"):
         read_optimizer_state(state_path(tmp_path, 7), GPT2(CONFIG))
 
 

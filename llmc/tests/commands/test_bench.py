@@ -114,5 +114,5 @@ def test_a_profile_is_the_calls_of_a_step_in_order():
 def test_an_option_that_would_do_nothing_is_refused(words):
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
-    with pytest.raises(UserError, match=r"does not look at --(steps|batch-size|backend); leave it out"):
+    with pytest.raises(UserError, match=r"does not use --(steps|batch-size|backend); leave it out"):
         bench.run(parser.parse_args(words.split()))

@@ -129,7 +129,7 @@ def test_what_llmc_uses_is_known():
 @on_emulator
 def test_the_table_says_which_versions_round_differently():
     row = checks.check(versions("global_norm_v1"), SMALL)[0]
-    assert "bits" not in line(row) and line(row | {"repeats": False}).endswith("other bits in each run")
+    assert "bits" not in line(row) and line(row | {"repeats": False}).endswith("different bits in each run")
 
 
 def test_what_llmc_uses_must_repeat_its_bits(monkeypatch):

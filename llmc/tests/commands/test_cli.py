@@ -469,7 +469,7 @@ def test_a_step_that_no_memory_holds(refused, size):
 def test_too_few_addresses_for_a_librarys_import(refused, monkeypatch):
     limited = SimpleNamespace(RLIMIT_AS=0, RLIM_INFINITY=-1, getrlimit=lambda which: (400_000 << 10, -1))
     monkeypatch.setitem(sys.modules, "resource", limited)
-    refused(main(["train", "--dry-run"]), "400,000 KiB of addresses", "`ulimit -v` must be at least")
+    refused(main(["train", "--dry-run"]), "allows only 400,000 KiB of address space", "set it to at least")
 
 
 def test_mpiruns_ranks_share_the_cores(monkeypatch):

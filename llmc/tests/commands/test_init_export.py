@@ -64,7 +64,7 @@ def test_nothing_is_overwritten_unless_asked(tmp_path, capsys):
     path = tmp_path / "m.bin"
     path.write_bytes(b"mine")
     status, _, err = llmc(capsys, "init", "--preset", "tiny", "-o", path)
-    assert status == 2 and "exists already" in err and path.read_bytes() == b"mine"
+    assert status == 2 and "already exists" in err and path.read_bytes() == b"mine"
     assert llmc(capsys, "init", "--preset", "tiny", "-o", path, "--force")[0] == 0
     assert read_model(path).config == PRESETS["tiny"]
 
@@ -90,7 +90,7 @@ def test_init_refuses_in_one_sentence(tmp_path, capsys, options, message):
 @pytest.mark.parametrize("command", [("init", "--preset", "tiny"), ("export", "x")])
 def test_a_zero_byte_in_a_name(capsys, command):
     status, out, err = llmc(capsys, *command, "-o", "x\0y")
-    assert status == 2 and out == "" and "it holds a zero byte" in err and err.count("\n") == 1
+    assert status == 2 and out == "" and "it contains a zero byte" in err and err.count("\n") == 1
 
 
 # ----- export ---------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, capsys):
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "notes.txt").write_text("mine")
     status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "hf")
-    assert status == 2 and "not an empty folder" in err and len(list((tmp_path / "hf").iterdir())) == 1
+    assert status == 2 and "is not empty" in err and len(list((tmp_path / "hf").iterdir())) == 1
     for force in ([], ["--force"]):
         status, _, err = llmc(capsys, "export", tmp_path / "m.bin", "-o", tmp_path / "m.bin", *force)
         assert status == 2 and "m.bin is not a folder" in err

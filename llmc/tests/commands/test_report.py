@@ -40,9 +40,9 @@ def test_an_answer_and_what_its_check_says(tmp_path, monkeypatch, capsys):
     ("name", "outputs", "words"),
     [
         ("embd", [], "there is no exercise 'embd'; did you mean embed?"),
-        ("embed", [], "exercises/exercise_00_start_here.ipynb holds no message of embed's check; run "),
+        ("embed", [], "exercises/exercise_00_start_here.ipynb holds no message from embed's check; run "),
         ("embed", "what?", "is damaged: cells[0].outputs is missing or of the wrong kind; save it again"),
-        ("embed", None, "there is no notebook with embed here; run this in your copy"),
+        ("embed", None, "no notebook here contains embed; run this command in your copy"),
     ],
 )
 def test_what_cannot_be_reported_is_one_sentence(name, outputs, words, tmp_path, monkeypatch, capsys):

@@ -122,7 +122,7 @@ def forget_reason():
     [
         ({"count": 0}, "finds no NVIDIA GPU"),
         ({"count": RuntimeError("InsufficientDriver: too old.\nmore")}, "(InsufficientDriver: too old)"),
-        ({"nvrtc": ImportError("libnvrtc.so.12")}, "no NVRTC to compile kernels with (libnvrtc.so.12)"),
+        ({"nvrtc": ImportError("libnvrtc.so.12")}, "NVRTC, which it needs to compile kernels (libnvrtc.so.12)"),
     ],
     ids=["no-gpu", "driver", "nvrtc"],
 )

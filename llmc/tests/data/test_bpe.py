@@ -69,5 +69,5 @@ def test_the_order_of_equal_words_does_not_matter():
 
 
 def test_too_little_text():
-    with pytest.raises(UserError, match="the text allows only 2 of 5 merges; give more text"):
+    with pytest.raises(UserError, match="this text allows only 2 of 5 merges; give more text"):
         train_bpe("abc", 5)

@@ -27,7 +27,9 @@ def test_gpt2s_tokenizer_cannot_be_fetched(tmp_path, monkeypatch, refused):
     monkeypatch.setattr(tiktoken_registry, "ENCODINGS", {})
     text = write(tmp_path / "a.txt", "A line.\n" * 1000)
     sentence = refused("data", "--file", text, "--tokenizer", "gpt2")
-    assert "cannot be fetched; connect to a network once, give llm.c's gpt2_tokenizer.bin with --tokenizer" in sentence
+    assert (
+        "cannot be downloaded; connect to a network once, give llm.c's gpt2_tokenizer.bin with --tokenizer" in sentence
+    )
 
 
 def test_a_cache_that_is_damaged_beyond_repair_is_gone_past(monkeypatch):

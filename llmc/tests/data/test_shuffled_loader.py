@@ -109,8 +109,8 @@ def test_a_saved_state_continues_with_the_same_batches(shards, taken):
 def test_a_state_of_other_data_is_refused(shards):
     loader = ShuffledLoader(shards, B=2, T=4)
     for wrong, sentence in (
-        ({"shard": 3}, "no shard 3 of epoch 0"),
-        ({"epoch": -1}, "no shard 0 of epoch -1"),
+        ({"shard": 3}, "the run stopped in shard 3 of epoch 0"),
+        ({"epoch": -1}, "the run stopped in shard 0 of epoch -1"),
         ({"sample": 100}, "the run had taken 100"),
     ):
         with pytest.raises(UserError, match=sentence):

@@ -46,7 +46,7 @@ def test_a_killed_worker_is_one_sentence(monkeypatch):
     next(arrays)
     for child in multiprocessing.active_children():
         child.kill()
-    with pytest.raises(UserError, match="a process that encodes text ended early"):
+    with pytest.raises(UserError, match="a process that was encoding text ended early"):
         list(islice(arrays, 100))
 
 

@@ -150,7 +150,7 @@ def test_the_file_holds_the_tokens_in_order_and_gives_the_same_encoding(tmp_path
 
 def test_a_token_too_long_for_its_length_byte_is_refused(tmp_path):
     encoding = make_encoding([*BYTES, b"x" * 256, END], 257)
-    with pytest.raises(UserError, match="token 256 has 256 bytes, and tokenizer.bin allows 255"):
+    with pytest.raises(UserError, match="token 256 has 256 bytes, but tokenizer.bin allows only 255"):
         write_tokenizer(tmp_path / "t.bin", encoding)
     assert list(tmp_path.iterdir()) == []
 

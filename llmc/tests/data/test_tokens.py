@@ -87,7 +87,7 @@ def test_wrong_version(path):
 @pytest.mark.parametrize("ntok", [0, -4])
 def test_empty(path, ntok):
     damage(path, 2, ntok)
-    with pytest.raises(UserError, match=f"empty token file: its header says {ntok} tokens"):
+    with pytest.raises(UserError, match=f"is empty: its header says {ntok} tokens"):
         read_tokens(path)
 
 
@@ -141,10 +141,10 @@ def test_int32_is_the_ids_and_nothing_else(tmp_path):
             np.arange(1, 2000, dtype="<u2").tobytes(),
             "begins with 131073, not with the magic .*numpy.fromfile.*'uint16'",
         ),
-        (b"\x93NUMPY" + bytes(2000), r"if it holds ids, as nanoGPT's files do, .*write_tokens\(.*numpy.load\("),
+        (b"\x93NUMPY" + bytes(2000), r"if it holds ids, like nanoGPT's files, .*write_tokens\(.*numpy.load\("),
         (b"A text is no token file.", "it has 24 bytes"),
         (b"A text is no token file." * 100, "begins with 1702109249, not with"),
-        (bytes(4096), "nothing but zeros"),
+        (bytes(4096), "only zeros"),
     ],
 )
 def test_what_is_neither_form_is_refused(tmp_path, raw, sentence):
@@ -184,7 +184,7 @@ def test_an_error_halfway_leaves_no_file(tmp_path):
 def test_more_tokens_than_a_header_can_count(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "MOST", 10)
     write_tokens(tmp_path / "a.bin", np.arange(10))
-    with pytest.raises(UserError, match="more than 10 tokens; write them as several shards"):
+    with pytest.raises(UserError, match="more than 10 tokens; split them into several shards"):
         write_tokens(tmp_path / "b.bin", np.arange(11))
 
 

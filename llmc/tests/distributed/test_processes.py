@@ -199,7 +199,7 @@ def test_under_mpirun_all_end_as_well(inputs, tmp_path, victim):
 def test_under_mpirun_a_mistake_ends_all_with_a_sentence(inputs):
     process = start(*inputs, "--total-batch-size", "16", launcher=[MPIRUN, "-n", "2"])
     said = process.communicate(timeout=60)[0]
-    assert process.returncode and "16 tokens per step are no multiple of that" in said and "Traceback" not in said
+    assert process.returncode and "16 tokens per step is not a multiple of that" in said and "Traceback" not in said
 
 
 def test_a_rank_that_waits_for_a_gpu_ends_all_the_same():
@@ -216,7 +216,7 @@ def test_a_rank_that_waits_for_a_gpu_ends_all_the_same():
         (["--zero", "2"], "zero must be 0 or 1, not 2."),
         (["--ranks", "0"], "--ranks must be a whole number of at least 1, not 0."),
         (["--ranks", "2", "--rank", "0"], "--ranks starts all processes itself; leave out --rank."),
-        (["--rank", "0"], "--rank and --world need a place where the ranks meet"),
+        (["--rank", "0"], "--rank and --world need a place where the ranks can meet"),
         (["--world", "2", "--init-file", "x"], "--rank and --world belong together"),
     ],
 )

@@ -111,7 +111,7 @@ def test_a_rank_that_is_stuck():
             found.set()
 
     stuck, _, other = together(3, work)
-    assert str(stuck) == "rank 1 has been silent for 1 seconds; it is stuck: start all again."
+    assert str(stuck) == "rank 1 has been silent for 1 seconds, so it seems stuck; start all ranks again."
     assert str(other) == f"rank 0 has ended: {stuck}"
 
 
@@ -155,7 +155,7 @@ def test_a_stranger_is_named_and_ignored(monkeypatch, text):
     assert speak(port, text) == b""
     rank1 = tcp.join(HERE, port, 1, 2, b"secret", 10)
     rank0.join(10)
-    assert said == [f"somebody at {HERE} who is no rank of this run spoke to {HERE}:{port}, and was not listened to."]
+    assert said == [f"ignored a connection to {HERE}:{port} from {HERE}, which is not a rank of this run."]
     with pytest.raises(OSError):
         socket.create_connection((HERE, port), timeout=1)  # nobody listens once all ranks are there
     threading.Thread(target=found[0].close, daemon=True).start()
@@ -171,7 +171,7 @@ def test_another_program_where_rank_0_should_be():
         time.sleep(1)
 
     threading.Thread(target=answer, daemon=True).start()
-    with pytest.raises(tcp.NotThere, match="who listens at .* is not rank 0 of this run"):
+    with pytest.raises(tcp.NotThere, match="the process listening at .* is not rank 0 of this run"):
         tcp.join(HERE, server.getsockname()[1], 1, 2, patience=5)
 
 
@@ -190,7 +190,7 @@ def test_a_message_of_absurd_length_takes_no_memory(head):
 
 
 def test_two_worlds_and_two_of_a_kind():
-    for rank, world, words in ((1, 3, "--world 3, and rank 0 with --world 2"), (0, 2, "two processes")):
+    for rank, world, words in ((1, 3, "--world 3, but rank 0 with --world 2"), (0, 2, "two processes")):
         server = tcp.listen(HERE)
         errors = []
 
@@ -209,7 +209,7 @@ def test_two_worlds_and_two_of_a_kind():
 
 
 def test_ranks_that_do_not_come():
-    with pytest.raises(UserError, match="after 0 seconds, rank 1, 2 of 3 has not come to 127.0.0.1:"):
+    with pytest.raises(UserError, match="after 0 seconds, rank 1, 2 of 3 has not connected to 127.0.0.1:"):
         tcp.serve(tcp.listen(HERE), 3, patience=0.05)
     port = (closed := tcp.listen(HERE)).getsockname()[1]
     closed.close()
@@ -230,20 +230,20 @@ def plain(monkeypatch):
 @pytest.mark.parametrize(
     "options, words",
     [
-        (dict(rank=0), "need a place where the ranks meet"),
-        (dict(world=2), "need a place where the ranks meet"),
+        (dict(rank=0), "need a place where the ranks can meet"),
+        (dict(world=2), "need a place where the ranks can meet"),
         (dict(rank=0, server="here:1"), "--rank and --world belong together"),
-        (dict(server="here:1"), "does not know which of the ranks it is"),
+        (dict(server="here:1"), "does not know which rank it is"),
         (dict(rank=2, world=2, server="here:1"), "a number from 0 to 1"),
         (dict(rank=0, world=0, server="here:1"), "a number from 0 to 0"),
         (dict(rank=0, world=2, server="here"), "must be HOST:PORT"),
         (dict(rank=0, world=2, server="here:port"), "must be HOST:PORT"),
         (dict(rank=0, world=2, server="here:99999"), "must be HOST:PORT"),
         (dict(rank=0, world=2, server="256.1.1.1:4000"), "rank 0 cannot listen at 256.1.1.1:4000"),
-        (dict(rank=0, world=2, server="here:1", init_file="x"), "rank 0 chooses its port"),
+        (dict(rank=0, world=2, server="here:1", init_file="x"), "rank 0 chooses its own port"),
         (dict(rank=0, world=2, server=HERE, init_file="/no/such/folder/x"), "cannot write /no/such/folder/x: No such"),
-        (dict(rank=1, world=2, init_file="/no/such/folder/x"), "rank 0 cannot be found by /no/such/folder/x"),
-        (dict(rank=1, world=2, init_file="/dev/null"), "/dev/null is no regular file; give another --init-file"),
+        (dict(rank=1, world=2, init_file="/no/such/folder/x"), "rank 0 could not be found through /no/such/folder/x"),
+        (dict(rank=1, world=2, init_file="/dev/null"), "/dev/null is not a regular file; give another --init-file"),
     ],
 )
 def test_options_that_do_not_belong_together(plain, options, words):
@@ -277,7 +277,9 @@ def test_slurm_sets_rank_and_world(plain):
     ranks.close()
 
 
-@pytest.mark.parametrize("secret, words", [("", "whoever reaches 127.0.0.1:"), ("known", "somebody at 127.0.0.1 who")])
+@pytest.mark.parametrize(
+    "secret, words", [("", "anyone who can reach 127.0.0.1:"), ("known", "ignored a connection to 127.0.0.1:")]
+)
 def test_at_an_address_ranks_know_a_secret_or_rank_0_says_whom_it_trusts(plain, secret, words):
     plain.setenv("LLMC_SECRET", secret)
     with tcp.listen(HERE) as free:

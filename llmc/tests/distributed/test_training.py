@@ -178,7 +178,7 @@ def test_resumed_on_other_ranks_it_is_the_same_up_to_rounding(runs, tmp_path, wa
 
 def test_in_llmcs_order_the_ranks_stay_as_many(runs, tmp_path):
     again = stopped(runs("zero", shuffle="llm.c"), tmp_path / "again")
-    with pytest.raises(UserError, match="drawn for 2 ranks; continue with as many"):
+    with pytest.raises(UserError, match="drawn for 2 ranks; continue with that number"):
         resume(again, quiet=True, batch_size=2)
 
 
@@ -189,7 +189,7 @@ def test_a_flipped_bit_in_the_part_of_another_rank_is_noticed(runs, tmp_path):
     raw[2000] ^= 1
     path.write_bytes(raw)
     assert checkpoints(again) == [5] and damaged_file(again, 5) == path
-    with pytest.raises(UserError, match="state_00000005_00001.bin is not as it was saved"):
+    with pytest.raises(UserError, match="state_00000005_00001.bin has changed since it was saved"):
         resume(again, quiet=True, batch_size=2)
     path.unlink()
     assert damaged_file(again, 5) == path
@@ -239,7 +239,7 @@ def test_when_one_fails_all_do_and_what_is_done_is_saved(data, tmp_path, monkeyp
         return train(settings, None if ranks.rank == 0 else fail, quiet=ranks.rank == 0, ranks=ranks)
 
     zero, one = together(2, work)
-    assert "rank 1 has ended: the cable is cut; step 7 is saved: continue from it with" in str(zero), one
+    assert "rank 1 has ended: the cable is cut; step 7 is saved; continue from it with" in str(zero), one
     assert checkpoints(tmp_path / "run") == [5, 7]
 
 

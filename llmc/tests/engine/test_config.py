@@ -40,7 +40,7 @@ def test_flops_per_token_counts_as_llmc_does():
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
-        (dict(C=10, NH=3), "C=10 channels cannot be shared by NH=3 heads"),
+        (dict(C=10, NH=3), "C=10 channels cannot be split evenly among NH=3 heads"),
         (dict(L=0), "L must be a positive whole number, not 0"),
         (dict(V=-5), "V must be a positive"),
         (dict(maxT=1.5), "maxT must be a positive"),

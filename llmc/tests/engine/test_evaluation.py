@@ -44,7 +44,7 @@ def test_is_the_mean_over_the_batches(loader):
 
 
 def test_no_batches_is_one_sentence(loader):
-    with pytest.raises(UserError, match="no batch"):
+    with pytest.raises(UserError, match="too little data"):
         evaluate(GPT2(CONFIG), loader, 0)
 
 

@@ -217,7 +217,7 @@ def test_a_failed_forward_leaves_nothing_for_backward():
 @pytest.mark.parametrize(
     ("tokens", "targets", "words"),
     [
-        (X + 20, None, "tokens hold 27, but this model knows token ids 0 to 19"),
+        (X + 20, None, "tokens hold 27, but this model knows only token ids 0 to 19"),
         (X - 1, None, "tokens hold -1"),
         (X, Y + 100, "targets hold 108"),
         (np.zeros((1, 9), int), None, "T=9 must be between 1 and this model's maxT=8"),

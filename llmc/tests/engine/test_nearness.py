@@ -33,7 +33,7 @@ def test_pytorchs_gradients_without_autocast_are_ours():
 
 def test_without_pytorch_it_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # import fails
-    with pytest.raises(UserError, match="this compares with PyTorch; install it"):
+    with pytest.raises(UserError, match="this comparison needs PyTorch; install it"):
         nearness.main("--data pydocs --backend cpu --preset tiny --steps 1 -B 1 -T 8".split())
 
 

@@ -41,6 +41,6 @@ def test_what_is_no_file_keeps_its_place(tmp_path, kind):
     path = tmp_path / "place"
     {"pipe": os.mkfifo, "folder": os.mkdir}.get(kind, lambda path: os.symlink(os.devnull, path))(path)
     before = os.lstat(path).st_ino, os.lstat(path).st_mode
-    with pytest.raises(UserError, match="place: it is no regular file"), atomic_write(path) as file:
+    with pytest.raises(UserError, match="place: it is not a regular file"), atomic_write(path) as file:
         file.write(b"new")
     assert (os.lstat(path).st_ino, os.lstat(path).st_mode) == before

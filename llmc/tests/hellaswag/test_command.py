@@ -73,4 +73,5 @@ def test_refused_in_one_sentence(files, capsys, tmp_path, monkeypatch, more, wor
 
 def test_the_model_comes_first(capsys):
     assert main(["eval", "--hellaswag", "runs/tiny"]) == 2
-    assert "runs/tiny is no file of examples; name a model in front: MODEL --hellaswag." in capsys.readouterr().err
+    said = "runs/tiny is not a file of examples; if it is the model, put it first: MODEL --hellaswag."
+    assert said in capsys.readouterr().err

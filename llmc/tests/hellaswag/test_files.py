@@ -46,7 +46,7 @@ def test_text_becomes_tokens(text_file):
 )
 def test_a_line_that_is_no_example(text_file, change):
     text_file.write_text("\n" + json.dumps(LINES[0] | change))
-    with pytest.raises(UserError, match=r"^line 2 of .*hellaswag_val.jsonl is no example"):
+    with pytest.raises(UserError, match=r"^line 2 of .*hellaswag_val.jsonl is not a HellaSwag example"):
         list(read_examples(text_file, byte_encoding()))
 
 
@@ -126,7 +126,7 @@ def test_no_examples(tmp_path):
 
 def test_tokens_of_another_vocabulary(tmp_path):
     write_eval_file(tmp_path / "x.bin", EXAMPLES)
-    with pytest.raises(UserError, match="holds token 6, but the model knows tokens 0 to 5 only"):
+    with pytest.raises(UserError, match="holds token 6, but the model knows only tokens 0 to 5"):
         load_examples(tmp_path / "x.bin", V=6)
 
 

@@ -194,18 +194,18 @@ def huge(*shape):
 def test_what_does_not_fit_is_refused_in_one_sentence():
     B, T = 2**20, 2**11
     arrays = huge(B, T, 4), huge(B, 1, T), huge(B, T, 12)
-    with pytest.raises(UserError, match=r"at most 2,147,483,647 queries, B·NH·T, not 2,147,483,648; take a smaller"):
+    with pytest.raises(UserError, match=r"at most 2,147,483,647 queries, B·NH·T, not 2,147,483,648; use a smaller"):
         attention.attention_forward(*arrays, 1)
-    with pytest.raises(UserError, match="take a smaller batch"):
+    with pytest.raises(UserError, match="use a smaller batch"):
         attention.attention_backward(huge(B, T, 12), huge(B, T, 4), *arrays, 1)
-    with pytest.raises(UserError, match="take a smaller batch"):
+    with pytest.raises(UserError, match="use a smaller batch"):
         attention_cached.attention_cached(huge(B, T, 4), huge(2, B, 1, T, 4), huge(B, T, 12), 1, 0)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_too_many_probabilities_are_refused_in_one_sentence(version):
     T = 46_341  # whose square is the first above 2^31
-    with pytest.raises(UserError, match=r"keep B·NH·T² = 2,147,488,281 probabilities.*take a later version"):
+    with pytest.raises(UserError, match=r"keep B·NH·T² = 2,147,488,281 probabilities.*use a later version"):
         attention.attention_forward(huge(1, T, 4), huge(1, 1, T), huge(1, T, 12), 1, version=version)
 
 

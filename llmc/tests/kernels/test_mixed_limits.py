@@ -64,7 +64,7 @@ def test_a_head_that_is_too_large_is_refused():
 
 
 def test_other_types_are_refused():
-    with pytest.raises(TypeError, match="gelu_forward_v1 takes numbers of 16 bits, not float32"):
+    with pytest.raises(TypeError, match="gelu_forward_v1 takes 16-bit numbers, not float32"):
         kernel_for(np.zeros(3, np.float32), "pointwise", "gelu_forward_v1")
     with pytest.raises(UserError, match="does not compute in float64"):
         backend.zeros(3, np.float64)

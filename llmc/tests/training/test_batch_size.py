@@ -123,7 +123,7 @@ def test_dry_run_and_bench_choose_it_too(there, capsys):
 def test_other_texts_and_sweeps_are_refused(capsys):
     with pytest.raises(UserError, match="batch size must be a whole number"):
         TrainSettings(batch_size="all")
-    with pytest.raises(UserError, match="its batch size is a number"):
+    with pytest.raises(UserError, match="auto cannot choose the batch size"):
         sweep(TrainSettings(batch_size="auto"), quiet=True, save=False)
     assert main(["train", "--batch-size", "much"]) == 2
     assert "--batch-size: must be a whole number, or auto, not 'much'" in capsys.readouterr().err

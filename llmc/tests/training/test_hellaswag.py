@@ -116,6 +116,8 @@ def test_weights_that_make_no_numbers_end_the_run_with_3(settings, monkeypatch):
 def test_without_the_file_or_a_network_the_run_does_not_begin(settings, monkeypatch, tmp_path):
     monkeypatch.setattr(fetch, "URL", "http://name.invalid/hellaswag_val.jsonl")
     monkeypatch.setattr(fetch, "SHA256", "0" * 64)
-    with pytest.raises(UserError, match=r"cannot fetch .* is another file \(wrong SHA-256\); put a copy"):
+    with pytest.raises(
+        UserError, match=r"cannot fetch .* exists, but is a different file \(wrong SHA-256\); put a copy"
+    ):
         train(settings("run"), quiet=True)
     assert not (tmp_path / "run" / "main.log").exists()

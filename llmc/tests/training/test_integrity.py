@@ -116,21 +116,21 @@ def test_replaced_tokens_are_refused(half, tmp_path):
     tokens = np.array(read_tokens(tmp_path / "data" / "train.bin"))
     tokens[-1] ^= 1
     write_tokens(tmp_path / "data" / "train.bin", tokens)
-    assert "train.bin holds other tokens than earlier in this run; restore the tokens" in refusal(half)
+    assert "train.bin holds different tokens than earlier in this run; restore the tokens" in refusal(half)
     write_tokens(tmp_path / "data" / "train.bin", tokens[:-1])
     assert "train.bin has 700 tokens, but had 701 in this run; restore" in refusal(half)
 
 
 def test_replaced_validation_tokens_are_refused(half, tmp_path):
     write_corpus(tmp_path / "data", train=TEXT[:700], val=TEXT[1:401])
-    assert "val.bin holds other tokens than earlier in this run" in refusal(half)
+    assert "val.bin holds different tokens than earlier in this run" in refusal(half)
 
 
 def test_tokens_may_move_but_not_change(half, tmp_path):
     (tmp_path / "data").rename(tmp_path / "moved")
     assert resume(half, quiet=True, data=str(tmp_path / "moved")).steps == 8
     write_corpus(tmp_path / "other", train=TEXT[5:705])
-    assert "train.bin holds other tokens" in refusal(half, data=str(tmp_path / "other"), steps=9)
+    assert "train.bin holds different tokens" in refusal(half, data=str(tmp_path / "other"), steps=9)
 
 
 def shards(folder, *texts):
@@ -150,11 +150,11 @@ def test_a_shard_is_compared_when_it_is_opened(settings, tmp_path, monkeypatch):
     found = read_record(tmp_path / "run" / "DONE_00000007")["data"]["train"]
     assert [digest is not None for _, _, digest in found] == [True, True, False]
     shards(tmp_path / "data", TEXT[3:173], *texts[1:])
-    assert "x_train_000000.bin holds other tokens" in refusal(tmp_path / "run", steps=20)
+    assert "x_train_000000.bin holds different tokens" in refusal(tmp_path / "run", steps=20)
     shards(tmp_path / "data", *texts[:2], TEXT[3:173])
     assert resume(tmp_path / "run", quiet=True, steps=14).steps == 14  # as if it had been there from the beginning
     (tmp_path / "data" / "x_train_000002.bin").unlink()
-    assert "holds 2 token files where the run had 3" in refusal(tmp_path / "run", steps=20)
+    assert "holds 2 token files, but the run had 3" in refusal(tmp_path / "run", steps=20)
 
 
 def test_edited_settings_are_refused(half):
@@ -196,9 +196,9 @@ def test_a_damaged_tokenizer_writes_no_text(half):
     raw = bytearray(path.read_bytes())
     raw[1025], raw[1027] = raw[1027], raw[1025]  # two letters swapped: still a tokenizer
     path.write_bytes(raw)
-    with pytest.raises(UserError, match="tokenizer.bin is not as it was saved"):
+    with pytest.raises(UserError, match="tokenizer.bin has changed since it was saved"):
         find_tokenizer(257, folders=[half])
-    assert "tokenizer.bin is not as it was saved" in refusal(half)
+    assert "tokenizer.bin has changed since it was saved" in refusal(half)
 
 
 def test_a_checkpoint_of_llmc_is_resumed(half):
@@ -322,7 +322,7 @@ def test_a_run_folder_that_disappears_is_written_again(settings, tmp_path, way, 
     result = train(settings(checkpoint_every=2), on_step=listen)
     assert result.run_dir == tmp_path / "run" and result.losses == whole.losses
     notices = [notice for notice in seen if notice]
-    assert len(notices) == 1 and "run had disappeared; all of the run is now in" in notices[0]
+    assert len(notices) == 1 and "run had disappeared; the whole run is now in" in notices[0]
     assert read_log(tmp_path / "run" / "main.log") == read_log(tmp_path / "whole" / "main.log")
     names, expected = ({path.name for path in (tmp_path / run).iterdir()} for run in ("run", "whole"))
     assert names == expected if way != "deleted" or at == 1 else names >= expected - {"model_00000006.bin"}

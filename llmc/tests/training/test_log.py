@@ -122,5 +122,5 @@ def test_a_pipe_or_a_device_is_no_log(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "device").symlink_to("/dev/full")  # which never ends: reading it would go on until memory is full
     for name in ("pipe", "device"):
-        with pytest.raises(UserError, match=f"cannot write .*{name}: it is no regular file"):
+        with pytest.raises(UserError, match=f"cannot write .*{name}: it is not a regular file"):
             LogWriter(tmp_path / name)

@@ -166,7 +166,7 @@ def test_a_second_signal_ends_the_run_at_once_and_keeps_its_checkpoints(settings
             signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(stop_request, "SAME_REQUEST", -1)
-    with pytest.raises(KeyboardInterrupt, match="step 3 is saved: continue from it with"):
+    with pytest.raises(KeyboardInterrupt, match="step 3 is saved; continue from it with"):
         train(settings(checkpoint_every=3), on_step=interrupt)
     assert checkpoints(tmp_path / "run") == [3] and not list((tmp_path / "run").glob("*.tmp"))
     assert resume(tmp_path / "run", quiet=True).steps == 6
@@ -204,7 +204,7 @@ def test_a_result_that_cannot_be_written_is_told_with_what_is_saved(settings, tm
         if report.step == 6:
             (tmp_path / "run" / "loss.png").mkdir()
 
-    with pytest.raises(UserError, match="cannot write .*loss.png.*; all 6 steps are saved: `.* sample "):
+    with pytest.raises(UserError, match="cannot write .*loss.png.*; all 6 steps are saved; to sample .* `.* sample "):
         train(settings(), on_step=block)
 
 
@@ -353,7 +353,7 @@ def test_a_disk_that_fills_up_keeps_the_last_checkpoint(settings, tmp_path, monk
             monkeypatch.setattr(os, "fsync", full)
 
     reference = train(settings(out=str(tmp_path / "other")), quiet=True)
-    with pytest.raises(UserError, match="No space left.*step 4 is saved: continue from it with `.*llmc train --resume"):
+    with pytest.raises(UserError, match="No space left.*step 4 is saved; continue from it with `.*llmc train --resume"):
         train(settings(checkpoint_every=2), on_step=fill)
     monkeypatch.undo()
     assert checkpoints(tmp_path / "run") == [2, 4]

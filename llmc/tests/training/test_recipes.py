@@ -69,7 +69,7 @@ def test_every_recipe_starts(name, tmp_path, monkeypatch):
 
 def test_what_a_recipe_needs_is_said(tmp_path, monkeypatch):
     monkeypatch.setenv("LLMC_DATA_DIR", str(tmp_path))
-    with pytest.raises(UserError, match="edu_fineweb100B is not prepared yet.* data fineweb --kind edu --sample 100B"):
+    with pytest.raises(UserError, match="edu_fineweb100B is a large corpus.* data fineweb --kind edu --sample 100B"):
         Trainer(TrainSettings(**recipe("gpt2-1558m")))
 
 

@@ -132,7 +132,7 @@ def test_llmcs_order_is_drawn_for_a_number_of_ranks(settings):
     trainer.train_step()
     again = Trainer(trainer.settings, model=trainer.model, state=trainer.state())
     assert again.train_loader.state() == trainer.train_loader.state()
-    with pytest.raises(UserError, match="drawn for 2 ranks; continue with as many"):
+    with pytest.raises(UserError, match="drawn for 2 ranks; continue with that number"):
         Trainer(trainer.settings, model=trainer.model, state=replace(trainer.state(), ranks=2))
 
 
@@ -174,7 +174,7 @@ def test_more_steps_than_were_planned(settings, tmp_path):
     constant = dict(schedule="constant", warmup=0)
     whole = train(settings("whole", **constant), quiet=True)
     train(settings("parts", steps=5, **constant), quiet=True)
-    with pytest.raises(UserError, match="has made all of its 5 steps.*--steps"):
+    with pytest.raises(UserError, match="has completed all of its 5 steps.*--steps"):
         resume(tmp_path / "parts", quiet=True)
     rest = resume(tmp_path / "parts", quiet=True, steps=8)
     assert rest.losses[5:] == whole.losses[5:] and read_settings(tmp_path / "parts").steps == 8
@@ -280,7 +280,7 @@ def test_what_cannot_change_within_a_run(settings, tmp_path, changes):
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(UserError, match=f"cannot change its {next(iter(changes)).replace('_', ' ')} from .*--model"):
         resume(tmp_path / "run", quiet=True, **changes)
-    with pytest.raises(UserError, match="stays in its folder"):
+    with pytest.raises(UserError, match="stays in its own folder"):
         resume(tmp_path / "run", quiet=True, out=str(tmp_path / "other"))
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
 
@@ -307,8 +307,16 @@ def test_two_processes_never_train_one_run(settings, tmp_path):
         ("settings.json", b'{"speed": 9}', "does not hold the settings of a run"),
         ("settings.json", b'{"steps": -1}', "steps must be"),
         ("settings.json", None, "does not exist; start a new run"),
-        ("state_00000004_00000.bin", b"", "state_00000004_00000.bin is not as it was saved; there is no earlier"),
-        ("model_00000004.bin", b"", "model_00000004.bin is not as it was saved; there is no earlier checkpoint"),
+        (
+            "state_00000004_00000.bin",
+            b"",
+            "state_00000004_00000.bin has changed since it was saved; there is no earlier",
+        ),
+        (
+            "model_00000004.bin",
+            b"",
+            "model_00000004.bin has changed since it was saved; there is no earlier checkpoint",
+        ),
         ("DONE_00000004", None, "no checkpoint"),
         ("main.log", b"hello\n", "line 1"),
     ],

@@ -1,8 +1,8 @@
 """The same training run with several learning rates, side by side, to find the one that ends lowest.
 
 runs/NAME/lr_0.004/      the run folder of each learning rate
-runs/NAME/results.json   the plan, written before the first run, and then their outcomes; with them, a second sweep into
-                         the same folder makes only the missing runs, also after kill -9
+runs/NAME/results.json   the plan, written before the first run, and then the outcomes; with them, a second sweep into
+                         the same folder makes only the missing runs, even after kill -9
 runs/NAME/sweep.png      the final losses over the learning rates, and the curves that lead there
 """
 
@@ -42,15 +42,15 @@ def default_rates(settings) -> list[float]:
 
 
 def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True) -> list[SweepRun]:
-    """Train with each learning rate, each run in a process of its own with one thread; results by learning rate.
+    """Train with each learning rate, each run in its own process with one thread; returns the results by learning rate.
 
-    settings: TrainSettings that all runs share; its `out` or `name` is the sweep's folder, runs/sweep by default ·
-    learning_rates: None takes `default_rates` · jobs: runs at a time, None for as many as there are GPUs, or cores
-    without one · quiet: print nothing · save: False leaves no file.
-    A run that diverges is a result like any other, and so is one that is killed alone. Ctrl-C ends all runs after the
-    step in progress and saves them as "interrupted"; runs that had not begun are missing from the results. A second
-    sweep into the same `out` makes up for all of these. Raises UserError for bad settings, before any run, and when a
-    run fails for another reason.
+    settings: the TrainSettings that all runs share; its `out` or `name` is the sweep's folder, runs/sweep by default ·
+    learning_rates: None takes `default_rates` · jobs: runs at a time; None for the number of GPUs or, without one, of
+    cores · quiet: print nothing · save: False leaves no files.
+    A run that diverges counts as a result, and so does a single run that is killed. Ctrl-C ends all runs after the step
+    in progress and saves them as "interrupted"; runs that had not begun are missing from the results. A second sweep
+    into the same `out` completes all of these. Raises UserError for bad settings, before any run, and if a run fails
+    for another reason.
     """
     settings = settings or TrainSettings()
     rates = sorted(set(default_rates(settings) if learning_rates is None else learning_rates))
@@ -59,7 +59,7 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
     if not rates or jobs < 1:
         raise UserError(f"a sweep needs at least one learning rate and one run at a time, not {len(rates)} and {jobs}.")
     if settings.batch_size == AUTO:
-        raise UserError("a sweep makes several runs at a time, so its batch size is a number, not auto.")
+        raise UserError("a sweep makes several runs at a time, so auto cannot choose the batch size; give a number.")
     shared = [replace(settings, learning_rate=rate, out=None, name=None) for rate in rates]
     check_before_data(settings)
     corpus = find_corpus(settings.data, say=None if quiet else print)  # prepared here, once
@@ -76,7 +76,7 @@ def sweep(settings=None, learning_rates=None, jobs=None, quiet=False, save=True)
 
 
 def _run_missing(folder, settings, shared, jobs, quiet, gpus) -> list[SweepRun]:
-    """Make the runs of `shared` that the folder does not hold yet; returns all of its results, by learning rate."""
+    """Make the runs that the folder does not hold yet; returns all of its results, by learning rate."""
     results = read_results(folder / RESULTS, settings)  # {learning rate: SweepRun}
     missing = [s for s in shared if s.learning_rate not in results or results[s.learning_rate].unfinished]
     each = [replace(s, out=str(_place(folder, results, s))) for s in missing]
@@ -97,7 +97,7 @@ def _run_missing(folder, settings, shared, jobs, quiet, gpus) -> list[SweepRun]:
 
 @contextmanager
 def _folder(settings, save):
-    """The folder of the sweep: that of an earlier one, or a new one; removed at the end when nothing is to be saved."""
+    """The sweep's folder: an earlier sweep's, or a new one; removed at the end if nothing is to be saved."""
     if not save:
         with tempfile.TemporaryDirectory(prefix="llmc-sweep-") as folder:
             yield Path(folder)
@@ -116,7 +116,7 @@ def _folder(settings, save):
 
 @contextmanager
 def _ours(path):
-    """Lock the folder, so that no two sweeps run in it. Windows cannot lock one: there each run locks its own log."""
+    """Lock the folder, so that two sweeps never share it. Windows cannot lock one; there, each run locks its log."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except PermissionError:
@@ -131,9 +131,10 @@ def _ours(path):
 
 
 def _place(folder, results, settings) -> Path:
-    """The folder of a run: the one from an earlier sweep if it has a checkpoint to continue from, else a new one.
+    """The folder of a run: the one from an earlier sweep if that has a checkpoint to continue from, else a new one.
 
-    A run that was killed after its last step, before its last validation, has nothing to go on with, and is made again.
+    A run that was killed after its last step but before its last validation has nothing left to continue, and is
+    repeated.
     """
     rate = settings.learning_rate
     before = results.get(rate)

@@ -1,4 +1,4 @@
-"""The picture of a sweep: where each learning rate ends, and below it how each one got there."""
+"""The plot of a sweep: where each learning rate ends and, below that, how each one got there."""
 
 from math import ceil
 
@@ -12,7 +12,8 @@ FAR = 30  # times the largest learning rate that went well: what was tried beyon
 
 
 def plot_sweep(results, figure=None):
-    """A matplotlib Figure of SweepRuns: final validation loss over learning rate; the loss curves as small multiples.
+    """A matplotlib Figure of SweepRuns: final validation loss over learning rate, and the loss curves as small
+    multiples.
 
     figure: draw into this one instead of a new one. Needs no display and leaves pyplot's state alone.
     """
@@ -38,7 +39,7 @@ def plot_sweep(results, figure=None):
 
 
 def _draw_losses(axes, results):
-    """Final losses as a line over the learning rates; crosses at the top for runs that have none, or ended above it."""
+    """Draw final losses as a line over the learning rates; runs without one, or off the top, get a cross there."""
     bottom, top = _limits(results)
     inside = [r for r in results if r.val_loss is not None and r.val_loss < top]
     rates = [r.learning_rate for r in inside or results]
@@ -70,13 +71,13 @@ def _end(result):
 
 
 def _write(axes, text, rate, loss, color):
-    """Text below a place."""
+    """Write text below a point."""
     near = dict(textcoords="offset points", ha="center", va="top", color=color, fontsize=9)
     axes.annotate(text, (rate, loss), (0, -7), **near)
 
 
 def _draw_curve(axes, result, is_best):
-    """Training and validation loss of one run, in the panel of its learning rate."""
+    """Draw one run's training and validation loss in the panel of its learning rate."""
     train, val = (np.array([row[:2] for row in result.history[name]]).reshape(-1, 2) for name in ("train", "val"))
     if len(train):
         axes.plot(train[:, 0], smooth(train[:, 1], max(1, len(train) // 40)), color=BLUE, linewidth=1.2)
@@ -93,7 +94,7 @@ def _draw_curve(axes, result, is_best):
 
 
 def _limits(results):
-    """Bottom and top of all panels: the lowest loss, and where the runs begin; what blows up leaves at the top."""
+    """Bottom and top of all panels: the lowest loss, and where the runs begin; curves that blow up leave at the top."""
     losses = [row[1] for r in results for name in ("train", "val") for row in r.history[name] if np.isfinite(row[1])]
     begins = [r.history[name][0][1] for r in results for name in ("train", "val") if r.history[name]]
     if not losses:

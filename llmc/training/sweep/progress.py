@@ -1,4 +1,4 @@
-"""The progress of a sweep: on a terminal a bar over all steps, and a line for each run that has ended."""
+"""The progress of a sweep: a bar over all steps (on a terminal), and a line for each run that has ended."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ EVERY = 0.5  # seconds between two looks at the logs
 
 
 class SweepProgress:
-    """Follows runs by their logs. Call it with the running processes; `show` each result; at the end, `close`."""
+    """Follows runs through their logs. Call it with the running processes, `show` each result, and `close` it."""
 
     def __init__(self, settings, quiet=False):
         from tqdm import tqdm

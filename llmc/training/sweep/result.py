@@ -1,4 +1,4 @@
-"""The runs of a sweep: their results in memory and in results.json, and the finding."""
+"""The runs of a sweep: their results, in memory and in results.json, and what they show."""
 
 import json
 import signal
@@ -22,9 +22,9 @@ ITS_OWN = ("learning_rate", *PLACE)  # the settings that differ between the runs
 class SweepRun:
     """One learning rate and its outcome.
 
-    status: "finished", "diverged" (loss, gradient or weights are not finite numbers any more), "interrupted", "killed"
-    (by the system or by somebody, alone) or "waiting" · history: its log, as read_log gives it · run_dir: its folder,
-    None when nothing is saved · message: why it diverged, or what killed it.
+    status: "finished", "diverged" (the loss, gradients or weights are no longer finite numbers), "interrupted",
+    "killed" (by the system or a person, without the others) or "waiting" · history: its log, as read_log gives it ·
+    run_dir: its folder, None if nothing is saved · message: why it diverged, or what killed it.
     """
 
     learning_rate: float
@@ -35,14 +35,14 @@ class SweepRun:
 
     @classmethod
     def of(cls, process) -> "SweepRun":
-        """The outcome of a Process that has ended. Raises UserError when it failed, unless it diverged."""
+        """The outcome of a Process that has ended. Raises UserError if it failed, unless it diverged."""
         s, history = process.settings, _history(process.settings.out)
         status, message = _ending(process, history)
         return cls(learning_rate=s.learning_rate, status=status, history=history, run_dir=s.out, message=message)
 
     @classmethod
     def planned(cls, settings) -> "SweepRun":
-        """A run that has not begun."""
+        """A run that has not begun yet."""
         return cls(settings.learning_rate, WAITING, _history(settings.out), settings.out)
 
     @property
@@ -57,7 +57,7 @@ class SweepRun:
 
     @property
     def val_loss(self) -> float | None:
-        """The last validation loss (nats per token); None for a run that did not finish."""
+        """The last validation loss (nats per token), or None for a run that did not finish."""
         return self.history["val"][-1][1] if self.status == "finished" and self.history["val"] else None
 
     @property
@@ -71,7 +71,7 @@ class SweepRun:
 
 
 def _ending(process, history):
-    """(status, message) of a Process that has ended. Raises UserError when it failed, unless it diverged."""
+    """(status, message) of a Process that has ended. Raises UserError if it failed, unless it diverged."""
     s = process.settings
     end, loss = history["val"][-1] if history["val"] else (0, 0.0)
     if process.status == DIVERGED:
@@ -94,12 +94,12 @@ def _signal_name(number) -> str:
 
 
 def best(results):
-    """The run with the lowest final validation loss; None when none has finished."""
+    """The run with the lowest final validation loss; None if none has finished."""
     return min((r for r in results if r.val_loss is not None), key=lambda r: r.val_loss, default=None)
 
 
 def finding(results) -> str:
-    """The result as a title: "A learning rate of 0.004 ends lowest, at 3.21 nats per token"."""
+    """The result as a plot title: "A learning rate of 0.004 ends lowest, at 3.21 nats per token"."""
     first = best(results)
     if first is None:
         return "No learning rate has finished"
@@ -113,7 +113,7 @@ def finding(results) -> str:
 
 
 def table(results) -> str:
-    """Learning rates and outcomes, a line each, the best one marked."""
+    """Learning rates and outcomes, one per line, with the best one marked."""
     first = best(results)
     rows = [(f"{r.learning_rate:g}", r.outcome + "   best" * (r is first)) for r in results]
     return "\n".join(f"{rate:>13}   {outcome}" for rate, outcome in [("learning rate", "validation loss"), *rows])
@@ -123,7 +123,7 @@ def table(results) -> str:
 
 
 def write_results(path, settings, results):
-    """Write {learning rate: SweepRun} next to the runs; their curves are in the runs' own logs."""
+    """Write {learning rate: SweepRun} next to the runs; the curves are in the runs' own logs."""
     runs = [
         {
             "learning_rate": r.learning_rate,
@@ -140,7 +140,7 @@ def write_results(path, settings, results):
 
 
 def read_results(path, settings) -> dict:
-    """{learning rate: SweepRun} of an earlier sweep with the same settings; {} when there was none.
+    """{learning rate: SweepRun} from an earlier sweep with the same settings; {} if there was none.
 
     Raises UserError for a sweep with other settings, and for a damaged file.
     """
@@ -156,8 +156,7 @@ def read_results(path, settings) -> dict:
     other = [name.replace("_", " ") for name in shared if there.get(name) != shared[name]]
     if other:
         raise UserError(
-            f"the sweep in {path.parent} was made with a different value for {other[0]}; choose another folder with"
-            " --out."
+            f"the sweep in {path.parent} used a different value for {other[0]}; choose another folder with --out."
         )
     return results
 
@@ -180,6 +179,6 @@ def _shared(settings) -> dict:
 
 
 def _history(folder) -> dict:
-    """The log of a run; empty when it ended before its first line."""
+    """The log of a run; empty if it ended before its first line."""
     path = Path(folder) / LOG
     return read_log(path) if path.is_file() else {"val": [], "train": [], "eval": []}

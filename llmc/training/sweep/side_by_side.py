@@ -1,10 +1,11 @@
-"""Several training runs at once, each a process of its own with one thread, as many at a time as there are cores.
+"""Several training runs at once, each in its own process with one thread, as many at a time as there are cores.
 
-On GPUs each run has one of them, and there are as many at a time as GPUs.
+With GPUs, each run gets one GPU, and there are as many runs at a time as GPUs.
 
-A matmul of a small model gains little from a second thread, while a second run uses the other core fully. A run ends
-cleanly, its state saved, when its standard input closes: the parent closes it to stop the run, and the system closes it
-when the parent is killed, with -9 too, so no run outlives its sweep; one that is still starting finds it closed later.
+A small model's matmuls gain little from a second thread, while a second run makes full use of the other core. A run
+saves its state and ends cleanly when its standard input closes. The parent closes it to stop the run, and the system
+closes it if the parent is killed, even with -9, so no run outlives its sweep; a run that is still starting notices
+later.
 """
 
 import json
@@ -33,7 +34,7 @@ LOOK = 0.05  # seconds between two looks at the processes
 
 @dataclass
 class Process:
-    """A process that trains in `settings.out`. gpu: which of several GPUs it sees; None: all there are."""
+    """A process that trains in `settings.out`. gpu: which of several GPUs it sees; None for all of them."""
 
     settings: object
     gpu: int | None = None
@@ -53,7 +54,7 @@ class Process:
 
     @property
     def status(self):
-        """Its exit status; None while it is running."""
+        """Its exit status, or None while it is running."""
         return self._process.poll()
 
     @property
@@ -68,14 +69,14 @@ class Process:
         self._process.stdin.close()
 
     def forget(self):
-        """Wait until it ends, and release what it holds here."""
+        """Wait until it ends, and release the resources it holds here."""
         self.stop()
         self._process.wait()
         self.errors.close()
 
 
 def seeing(gpu) -> dict:
-    """The variable that lets a process see one GPU alone, of those that this one sees."""
+    """The environment variable that lets a process see only one of the GPUs that this process sees."""
     if gpu is None:
         return {}
     names = [name for name in os.environ.get(VISIBLE, "").split(",") if name.strip()]
@@ -85,9 +86,9 @@ def seeing(gpu) -> dict:
 def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None, gpus=0):
     """Train with each of several TrainSettings, `jobs` at a time. Ctrl-C or SIGTERM stops and saves all of them.
 
-    settings: each with an `out` of its own; a run that is there already is resumed · on_end(process) is called for each
-    run that has ended, whatever its status; when it raises, the other runs are stopped and saved · watch(processes) is
-    called now and then with those that are running · gpus: how many there are for the runs, which take them in turn.
+    settings: each with its own `out`; a run that exists already is resumed · on_end(process) is called for each run
+    that has ended, whatever its status; if it raises, the other runs are stopped and saved · watch(processes) is called
+    now and then with the running processes · gpus: how many GPUs the runs share, which they take in turn.
     """
     waiting, running = list(settings), []
     with StopRequest() as stop:
@@ -110,7 +111,7 @@ def run_side_by_side(settings, jobs, on_end, watch=lambda processes: None, gpus=
 
 
 def _freest(processes, gpus):
-    """The GPU that the fewest of these processes have; None where there is at most one."""
+    """The GPU that the fewest of these processes use; None if there is at most one GPU."""
     taken = [process.gpu for process in processes]
     return min(range(gpus), key=taken.count) if gpus > 1 else None
 
@@ -121,9 +122,9 @@ def _stop(processes):
 
 
 def child(text) -> int:
-    """The other side: one quiet run with settings as JSON; returns its exit status.
+    """The child process: one quiet run with settings given as JSON; returns its exit status.
 
-    When it diverged, the reason is on stderr; when it failed, the sentence of its UserError.
+    If it diverged, stderr has the reason; if it failed, the message of its UserError.
     """
     from llmc.checkpoints.folder import latest_checkpoint
     from llmc.training.loop import resume, train

@@ -153,5 +153,5 @@ def test_the_script_reports_bad_input(name, tmp_path):
 
 
 def test_no_documents(tmp_path):
-    with pytest.raises(UserError, match="at least one document"):
+    with pytest.raises(UserError, match="at least one"):
         build.build_corpus([], Options(tmp_path / "x"))

@@ -119,7 +119,9 @@ def test_without_a_checksum_a_download_starts_over(server, path):
 
 
 def test_wrong_checksum(server, path):
-    with pytest.raises(UserError, match=r"has changed or was damaged on the way \(wrong SHA-256\); try again"):
+    with pytest.raises(
+        UserError, match=r"has changed, or was damaged during the download \(wrong SHA-256\); try again"
+    ):
         download(server.url, path, "0" * 64)
     assert len(server.asked) == 1 and names(path) == []
 

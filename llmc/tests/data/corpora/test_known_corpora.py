@@ -19,12 +19,15 @@ from llmc.tests.tiny_corpus import byte_encoding
     [
         (["--file", "none.txt"], "none.txt does not exist"),
         (["nonsense"], 'there is no corpus "nonsense"; choose one of fineweb, pydocs, tinyshakespeare, tinystories'),
-        (["pydocs", "--file", "a.txt"], "pydocs is made from the Python that runs llmc"),
+        (["pydocs", "--file", "a.txt"], "pydocs is always made from the Python that runs llmc"),
         (["tinystories", "--shards", "3"], "--shards works with fineweb only"),
         (["fineweb", "--shards", "0"], "must be at least 1"),
         (["--vocabulary", "12"], "a vocabulary of 12 tokens is not possible"),
         (["--vocabulary", "0"], "a vocabulary of 0 tokens is not possible"),
-        (["--vocabulary", "300", "--tokenizer", "gpt2"], "--vocabulary 300 is for a tokenizer learned from the text"),
+        (
+            ["--vocabulary", "300", "--tokenizer", "gpt2"],
+            "--vocabulary 300 is only for a tokenizer learned from the text",
+        ),
         (["--tokenizer", "none.bin"], "there is no tokenizer none.bin; choose gpt2, own or"),
         (["--format", "int8"], "invalid choice"),
         (["--name", "a/b"], "cannot be the name of a corpus"),
@@ -70,7 +73,9 @@ def test_find_corpus_in_llm_cs_own_folder():
 
 
 def test_large_corpora_are_fetched_only_on_request(home):
-    with pytest.raises(UserError, match="tinystories is not prepared yet, and it is large; .*llmc data tinystories`"):
+    with pytest.raises(
+        UserError, match="tinystories is a large corpus that is not prepared yet; .*llmc data tinystories`"
+    ):
         data.find_corpus("tinystories")
 
 

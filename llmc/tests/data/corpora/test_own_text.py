@@ -50,7 +50,7 @@ def test_text_that_is_not_utf8_names_line_and_byte(tmp_path, refused, monkeypatc
     for block in (1 << 20, 64, 7):
         monkeypatch.setattr(text_file, "BLOCK", block)
         sentence = refused("data", "--file", source, "--name", "x")
-        assert f"{source} is not UTF-8: byte 12 of line 301 is 0xE9; save the file with the encoding UTF-8" in sentence
+        assert f"{source} is not UTF-8: byte 12 of line 301 is 0xE9; save the file in UTF-8" in sentence
     write(source, b"".join(lines[:300]) + "ä".encode()[:1])
     assert "byte 1 of line 301 is 0xC3" in refused("data", "--file", source, "--name", "x")
     write(source, ("some text\n" * 500).encode("utf-16"))
@@ -74,6 +74,8 @@ def test_a_text_is_the_same_in_blocks_of_any_size(tmp_path, monkeypatch, block):
 
 def test_a_short_text_and_a_small_vocabulary(tmp_path, refused):
     source = write(tmp_path / "a.txt", "short\n")
-    assert "has only 6 bytes, too few to learn from; give a text of at least 1,000" in refused("data", "--file", source)
+    assert "has only 6 bytes, which is too little to learn from; give a text of at least 1,000" in refused(
+        "data", "--file", source
+    )
     write(source, "again and again\n" * 100)
-    assert "the text allows only" in refused("data", "--file", source)
+    assert "this text allows only" in refused("data", "--file", source)
