@@ -26,7 +26,7 @@ def evaluate(model, loader, batches=None) -> float:
 
 def batch_losses(model, loader, batches=None):
     """Yield the loss of each batch that `evaluate` averages, so that a long evaluation can be interrupted."""
-    return (model.forward(x, y) for x, y in first_batches(loader, batches))
+    return (model.loss(x, y) for x, y in first_batches(loader, batches))
 
 
 def first_batches(loader, batches=None):
@@ -44,9 +44,9 @@ def first_batches(loader, batches=None):
 def token_losses(model, x, y) -> np.ndarray:
     """(B, T) cross-entropy (nats) of each token of y (B, T) after its context in x (B, T), in the model's dtype.
 
-    Their mean is model.forward(x, y), which raises UserError for ids and lengths that the model does not support.
+    Their mean is model.loss(x, y), which raises UserError for ids and lengths that the model does not support.
     """
-    model.forward(x, y)
+    model.loss(x, y)
     return np.array(model.backend.to_numpy(model.losses))  # (B, T), a copy: the next batch overwrites the model's
 
 

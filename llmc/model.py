@@ -6,6 +6,7 @@ to the last layernorm is in `blocks.py`, from there to the loss in `head.py`, an
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,6 +58,14 @@ def find_recompute(backend, recompute=None) -> int:
     if recompute not in blocks.RECOMPUTE:
         raise UserError(f"recompute must be 0, 1, 2 or 3, not {recompute!r}.")
     return recompute
+
+
+class Batch(NamedTuple):
+    """What `backward` needs of the forward pass before it: tokens, targets (B, T) and the gradient of each loss."""
+
+    tokens: np.ndarray
+    targets: np.ndarray
+    dloss: float
 
 
 class GPT2:
@@ -134,8 +143,7 @@ class GPT2:
         self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
         self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
         self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
-        self._batch = None  # (tokens, (B, T)) between forward and backward
-        self._head_due = None  # (targets, dloss) between them, where logits come in parts: the head is backward's work
+        self._batch = None  # between forward and backward
 
     def memory_plan(self, B=None, T=None) -> str:
         """A table of what training at (B, T) keeps in memory, in MiB; without B and T, of the current buffers."""
@@ -187,16 +195,36 @@ class GPT2:
             raise UserError(f"{name} hold {wrong}, but this model knows only token ids 0 to {self.config.V - 1}.")
         return np.array(tokens, dtype=np.int32, order="C")  # a copy: the caller may reuse theirs before `backward`
 
-    def forward(self, tokens, targets=None, dloss=None, wait=True):
-        """Run the model on tokens (B, T), T ≤ maxT.
+    def logits(self, tokens):
+        """The logits after each of tokens (B, T), T ≤ maxT: a view (B, T, Vp), which the next call overwrites.
 
-        Without targets: returns the logits, a view (B, T, Vp) of which only [..., :V] is meaningful, and which the next
-        call overwrites. With targets (B, T): returns the mean cross-entropy in nats per token (a float).
-        With dloss as well (1.0, or 1/n with n accumulation steps): `backward` may follow, and no logits are kept.
-        wait=False: returns None instead of the loss, and does not wait for a GPU; get the loss from `loss_later`,
-        ideally after `backward`, which computes it if logits come in parts (see head.py).
-        Raises UserError for token ids outside [0, V) and T > maxT.
+        Only [..., :V] is meaningful. Raises UserError for token ids outside [0, V) and T > maxT.
         """
+        self._run(tokens)
+        return self._acts["logits"]
+
+    def loss(self, tokens, targets) -> float:
+        """Mean cross-entropy, in nats per token, of targets (B, T) after tokens (B, T). Raises UserError as `logits`."""
+        self._run(tokens, targets)
+        return self.mean_loss()
+
+    def forward(self, tokens, targets, dloss=1.0) -> float:
+        """`loss`, and with it all that `backward` needs, which may follow.
+
+        dloss: the gradient with respect to the mean loss: 1, or 1/n with n accumulation steps.
+        """
+        self.launch(tokens, targets, dloss)
+        return self.mean_loss()
+
+    def launch(self, tokens, targets, dloss=1.0):
+        """`forward` that does not wait for a GPU: get the loss from `loss_later`.
+
+        Ideally after `backward`, which computes the loss if logits come in parts (see head.py).
+        """
+        self._run(tokens, targets, dloss)
+
+    def _run(self, tokens, targets=None, dloss=None):
+        """The forward pass as far as it is asked for: to logits, to losses, or on to their gradient."""
         self._batch = None
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
@@ -208,15 +236,10 @@ class GPT2:
         per_token = None if dloss is None else float(dloss) * self.loss_scale / (B * T)
         arrays = [self.params.flat, *acts.flats, tokens] + ([] if targets is None else [targets])
         self.repeat(("forward", B, T, per_token), arrays, lambda: self._forward(acts, tokens, targets, per_token))
-        self._head_due = (targets, per_token) if dloss is not None and head.is_cut(acts) else None
-        if targets is None:
-            return acts["logits"]
-        if dloss is not None:
-            self._batch = tokens, (B, T)
-        return self.mean_loss() if wait else None
+        self._batch = None if dloss is None else Batch(tokens, targets, per_token)
 
     def _forward(self, acts, tokens, targets, dloss):
-        """What `forward` computes; dloss: the gradient with respect to each token's loss."""
+        """What `_run` launches; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
         once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
@@ -242,7 +265,7 @@ class GPT2:
         self.backend.attention_forward(a["atty"], a["stats"], a["qkv"], self.config.NH)  # (B, T, C)
 
     def mean_loss(self) -> float:
-        """Mean cross-entropy (nats per token) of the last `forward` with targets."""
+        """Mean cross-entropy (nats per token) of the last `forward`, `launch` or `loss`."""
         return float(self.backend.to_numpy(self.losses).mean(dtype=np.float64))
 
     def loss_later(self):
@@ -257,13 +280,13 @@ class GPT2:
 
     @property
     def losses(self):
-        """(B, T) cross-entropy of every token (nats) in the last `forward` with targets; the next one overwrites it.
+        """(B, T) cross-entropy of every token (nats) in the last `forward`, `launch` or `loss`; the next overwrites it.
 
-        If `forward` has left them to `backward`, asking earlier means computing the logits twice; the bits are the
+        Where logits come in parts, they are `backward`'s work: asking earlier means computing the logits twice; the bits are the
         same.
         """
-        if self._head_due:
-            (targets, dloss), acts = self._head_due, self._acts
+        if self._batch and head.is_cut(self._acts):
+            (_, targets, dloss), acts = self._batch, self._acts
             arrays = self.params.flat, *acts.flats, targets
             work = partial(head.forward, self.backend, self.config, self.params, acts, targets, dloss)
             self.repeat(("losses", *targets.shape, dloss), arrays, work)
@@ -282,35 +305,29 @@ class GPT2:
     # ----------------------------------------------------------------------------------------- backward
 
     def backward(self, accumulate=True, final=None):
-        """Add the gradient of the last `forward(tokens, targets, dloss=…)`, times `loss_scale`, to `grads`.
+        """Add the gradient of the last `forward`, times its `dloss` and `loss_scale`, to `grads`.
 
         accumulate=False: overwrite `grads` instead, so that `zero_grad` is not needed · final(l): called when the
         gradients of layer l are final, and with None when all others are final too; the calls may be recorded.
         """
         if self._batch is None:
-            raise UserError(
-                "backward needs forward(tokens, targets, dloss=1.0) right before it; call forward again for each"
-                " backward."
-            )
-        tokens, (B, T) = self._batch
-        self._batch = None  # logits hold a gradient that is used up
+            raise UserError("backward needs forward(tokens, targets) before it; call forward again for each backward.")
+        batch, self._batch = self._batch, None  # logits hold a gradient that is used up
+        B, T = batch.tokens.shape
         own, shared = blocks.gradient_tables(self.config, B, T)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
-        targets, dloss = due = self._head_due or (None, None)
-        arrays = [self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, tokens]
-        arrays += [] if targets is None else [targets]
-        key = "backward", B, T, dloss, accumulate, final
-        self.repeat(key, arrays, lambda: self._backward(dacts, tokens, due, accumulate, final))
-        self._head_due = None
+        arrays = self.params.flat, self.grads_flat, *self._acts.flats, self._dacts.flat, batch.tokens, batch.targets
+        key = "backward", B, T, batch.dloss, accumulate, final
+        self.repeat(key, arrays, lambda: self._backward(dacts, batch, accumulate, final))
 
-    def _backward(self, dacts, tokens, due, accumulate, final=None):
-        """What `backward` computes. due: (targets, dloss) if `forward` has left the head to `backward`."""
+    def _backward(self, dacts, batch, accumulate, final=None):
+        """What `backward` launches."""
         be, params, grads, acts = self.backend, self.params, self.grads, self._acts
         for name in grads if not accumulate else ():
             if name not in blocks.WRITTEN:
                 be.zero(grads[name])
-        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], *due, accumulate)
-        blocks.backward(be, self.config, params, grads, acts, dacts, tokens, self.recompute, final, accumulate)
+        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], batch.targets, batch.dloss, accumulate)
+        blocks.backward(be, self.config, params, grads, acts, dacts, batch.tokens, self.recompute, final, accumulate)
 
     # ------------------------------------------------------------------------------------------- update
 

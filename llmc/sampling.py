@@ -139,7 +139,7 @@ def _next_logits(model, context):
     T = min(model.config.maxT, 1 << (n - 1).bit_length())
     x = np.zeros((1, T), dtype=np.int32)  # (B, T)
     x[0, :n] = context
-    return _on_host(model, model.forward(x)[0, n - 1])
+    return _on_host(model, model.logits(x)[0, n - 1])
 
 
 def _cached_logits(kept, context, window):

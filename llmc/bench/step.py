@@ -38,7 +38,7 @@ def seconds(work) -> float:
 
 def training_step(model, x, y):
     """Forward, backward and AdamW on one batch. Returns the loss; waits for a GPU only at the very end."""
-    model.forward(x, y, dloss=1.0, wait=False)
+    model.launch(x, y, dloss=1.0)
     model.backward(accumulate=False)
     model.update(1e-4)
     return model.mean_loss()

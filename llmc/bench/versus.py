@@ -38,7 +38,7 @@ class Ours:
     def step(self, i):
         """Launch step i."""
         recorder.graphs(self.as_graphs)
-        self.model.forward(*self.batches[i % BATCHES], dloss=1.0, wait=False)
+        self.model.launch(*self.batches[i % BATCHES], dloss=1.0)
         self.model.backward(accumulate=False)
         self.model.update(1e-4)
 

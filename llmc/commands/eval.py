@@ -87,7 +87,7 @@ def measure(model, loader, lengths=None, batches=None) -> dict:
     total = loader.num_batches if batches is None else min(batches, loader.num_batches)
     nats, tokens, size = 0.0, 0, 0
     for x, y in tqdm(first_batches(loader, batches), total=total, unit="batch", leave=False, disable=None):
-        nats += model.forward(x, y) * y.size
+        nats += model.loss(x, y) * y.size
         tokens += y.size
         size += 0 if lengths is None else int(lengths[y].sum())  # (B, T)
     loss = nats / tokens

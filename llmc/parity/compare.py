@@ -67,7 +67,7 @@ def compare(model, state, losses, recipe="A", tolerance=FLOAT32):
     must agree; if there are none, the ten losses must be finite and fall.
     """
     be, V, scale = model.backend, model.config.V, model.loss_scale
-    yield _tensor_row("logits", be.to_numpy(model.forward(state.x))[..., :V], state.logits, tolerance.tensors)
+    yield _tensor_row("logits", be.to_numpy(model.logits(state.x))[..., :V], state.logits, tolerance.tensors)
     model.zero_grad()
     loss = model.forward(state.x, state.y, dloss=1.0)
     model.backward()

@@ -272,7 +272,7 @@ class Trainer:
             if i and stop():
                 raise Stopped
             x, y = self.train_loader.next_batch()  # (B, T) int32 both
-            model.forward(x, y, dloss=1.0 / (n * self.ranks.world), wait=False)
+            model.launch(x, y, dloss=1.0 / (n * self.ranks.world))
             model.backward(accumulate=i > 0, final=self.together.final if i == n - 1 else None)
             losses.append(model.loss_later())
         return losses

@@ -61,7 +61,7 @@ def validate_with_recursion(model, tokens, B, T, lengths):
         t = min(n, T)
         b = min(n // t, B)
         x, y = tokens[: b * t].reshape(b, t), tokens[1 : b * t + 1].reshape(b, t)
-        return b * t * model.forward(x, y) + nats(tokens[b * t :])
+        return b * t * model.loss(x, y) + nats(tokens[b * t :])
 
     total = nats(tokens)
     return total / (len(tokens) - 1), total * np.log2(np.e) / sum(lengths[token] for token in tokens[1:])
@@ -72,7 +72,7 @@ def validate_with_average(model, tokens, B, T, lengths):
     x, y = tokens[:-1], tokens[1:]
     edges = [*range(0, len(x), T), len(x)]
     rows = list(zip(edges, edges[1:]))
-    losses = [model.forward(x[None, a:b], y[None, a:b]) for a, b in rows]
+    losses = [model.loss(x[None, a:b], y[None, a:b]) for a, b in rows]
     loss = np.average(losses, weights=[b - a for a, b in rows])
     return loss, loss / np.log(2) / lengths[y].mean()
 
@@ -242,7 +242,7 @@ def validate_what_fills_up_the_last_row(model, tokens, B, T, lengths):
     for r in range(0, len(X), B):
         a, b = X[r : r + B], Y[r : r + B]
         real = min(a.size, n - r * T)
-        nats += model.forward(a, b) * real
+        nats += model.loss(a, b) * real
     return nats / n, nats / np.log(2) / lengths[y].sum()
 
 
@@ -272,7 +272,7 @@ def save_that_clears_every_temporary_file(disk, name, data):
 def validate_with_the_rest_first(model, tokens, B, T, lengths):
     x, y, rest = tokens[:-1], tokens[1:], (len(tokens) - 1) % T
     edges = [0] * (rest > 0) + [*range(rest, len(x) + 1, T)]
-    nats = sum(model.forward(x[None, a:b], y[None, a:b]) * (b - a) for a, b in zip(edges, edges[1:]))
+    nats = sum(model.loss(x[None, a:b], y[None, a:b]) * (b - a) for a, b in zip(edges, edges[1:]))
     return nats / len(x), nats / np.log(2) / lengths[y].sum()
 
 

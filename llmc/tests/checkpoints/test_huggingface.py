@@ -35,7 +35,7 @@ def random_model(scale=0.5):
 
 
 def logits(model):
-    return np.array(model.forward(X)[..., : CONFIG.V])
+    return np.array(model.logits(X)[..., : CONFIG.V])
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_transformers_loads_bfloat16(writer):
     np.testing.assert_array_equal(rounded.params_flat, expected)
     x = np.random.RandomState(2).randint(0, 97, (2, 48))
     got = theirs.float()(torch.tensor(x)).logits.detach().numpy()
-    np.testing.assert_allclose(got, rounded.forward(x)[..., :97], atol=2e-5, rtol=0)
+    np.testing.assert_allclose(got, rounded.logits(x)[..., :97], atol=2e-5, rtol=0)
     out = theirs.to(torch.bfloat16).generate(torch.tensor([[1]]), do_sample=False, max_new_tokens=20, pad_token_id=0)
     assert out.shape == (1, 21)
 

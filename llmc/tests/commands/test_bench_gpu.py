@@ -132,6 +132,6 @@ def test_every_function_of_a_step_has_a_floor_or_does_no_work():
 
 def gpu_step(model):
     x = np.zeros((1, 8), np.int32)
-    model.forward(x, x, dloss=1.0, wait=False)
+    model.launch(x, x, dloss=1.0)
     model.backward()
     model.update(1e-4, zero_grad=True, max_norm=1.0)

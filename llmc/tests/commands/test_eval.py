@@ -77,11 +77,11 @@ def test_token_losses_are_the_terms_of_the_loss(model):
     x, y = TEXT[:32].reshape(4, 8).astype(np.int32), TEXT[1:33].reshape(4, 8).astype(np.int32)
     found = token_losses(model, x, y)
     assert found.shape == (4, 8) and found.dtype == np.float32
-    assert found.mean(dtype=np.float64) == pytest.approx(model.forward(x, y), rel=1e-12)
-    z = model.forward(x)[..., :V].astype(np.float64)  # (4, 8, V)
+    assert found.mean(dtype=np.float64) == pytest.approx(model.loss(x, y), rel=1e-12)
+    z = model.logits(x)[..., :V].astype(np.float64)  # (4, 8, V)
     expected = np.log(np.exp(z).sum(-1)) - np.take_along_axis(z, y[..., None], -1)[..., 0]
     assert found == pytest.approx(expected, abs=1e-5)
-    model.forward(x[::-1])
+    model.logits(x[::-1])
     assert found == pytest.approx(expected, abs=1e-5)  # a copy, not the model's buffer
     with pytest.raises(UserError, match="targets"):
         token_losses(model, x, y[:2])

@@ -16,7 +16,7 @@ def test_each_part_loses_digits_and_nothing_else():
     right, model = lowered.train(steps=6)
     other, batches = GPT2(model.config, "numpy", "bf16"), lowered.Letters()
     other.init_weights(42)
-    assert other.forward(*batches.next_batch()) == right[0]  # without a part it is llmc's
+    assert other.loss(*batches.next_batch()) == right[0]  # without a part it is llmc's
     for part in lowered.PARTS:
         assert 0 < np.abs(right - lowered.train([part], steps=6)[0]).max() < 0.05
     x, out = np.float32([1 + 2.0**-10, 1 + 2.0**-12, -3.0001]), np.zeros((1, 3, 1), np.float32)

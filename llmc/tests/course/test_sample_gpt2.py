@@ -42,7 +42,7 @@ def test_rows_one_by_one_are_the_package_s():
     keys, values = np.zeros((2, L, NH, T, hs))
     next_row = solution_of("next_row").function()
     logits = np.array([next_row(W, keys, values, t, token) for t, token in enumerate(tokens)])  # (T, V)
-    theirs = model.forward(tokens[None].astype(np.int32))[0, :, :V]  # (T, V)
+    theirs = model.logits(tokens[None].astype(np.int32))[0, :, :V]  # (T, V)
     np.testing.assert_allclose(theirs, logits, atol=1e-4 * np.abs(logits).max())
 
 
@@ -75,7 +75,7 @@ def test_views_are_those_of_the_forward_pass():
     x, W = stream[-1].astype(np.float64), model.params  # (9, 8)
     rows = (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-5)
     logits = (rows * W["lnfw"] + W["lnfb"]) @ np.array(W["wte"][:257], np.float64).T  # (9, 257)
-    np.testing.assert_allclose(logits, model.forward(np.array([tokens]))[0, :, :257], atol=1e-5)
+    np.testing.assert_allclose(logits, model.logits(np.array([tokens]))[0, :, :257], atol=1e-5)
 
 
 def test_panel_cuts_draws_and_writes():

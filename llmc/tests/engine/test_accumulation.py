@@ -46,7 +46,7 @@ def test_a_run_is_that_of_the_large_batch(settings):
 def test_the_loss_is_the_mean_of_the_small_ones(settings):
     trainer = Trainer(settings(2))
     batches = Trainer(settings(2)).train_loader
-    losses = [trainer.model.forward(*batches.next_batch()) for _ in range(4)]
+    losses = [trainer.model.loss(*batches.next_batch()) for _ in range(4)]
     assert trainer.train_step()[0] == pytest.approx(np.mean(losses), rel=1e-7)
 
 

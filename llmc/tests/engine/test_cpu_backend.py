@@ -139,7 +139,7 @@ x.flags.writeable = False
 for _ in range(5):
     keep = np.zeros(np.random.randint(1, 3000))  # memory is elsewhere in every run
     training_step(model, x, x)
-print(description().split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest(), model.forward(x, x))
+print(description().split()[0], hashlib.sha256(model.params_flat.tobytes()).hexdigest(), model.loss(x, x))
 training_step(model, x, x)
 model.clip_gradients(1e-6), model.zero_grad()
 print([list(generate(model, [1, 2, 3], 9, window=8, cache=cache)) for cache in (True, False)])

@@ -383,7 +383,7 @@ def test_sampling_with_the_cache_reads_what_was_written():
     model = GPT2(SMALL, "cpu", "bf16")
     model.init_weights()
     x = batch()[:1, :20]
-    whole = model.forward(x)[0, -1].astype(np.float32)
+    whole = model.logits(x)[0, -1].astype(np.float32)
     kept = KeyValueCache(model, T=20)
     model.forward_cached(x[:, :15], kept)
     for t in range(15, 20):
@@ -418,7 +418,7 @@ x = np.random.RandomState(0).randint(0, 300, (3, 70))
 for _ in range(5):
     keep = np.zeros(np.random.randint(1, 3000))  # memory is elsewhere in every run
     training_step(model, x, x)
-print(hashlib.sha256(model.params_flat.tobytes() + model.master.flat.tobytes()).hexdigest(), model.forward(x, x))
+print(hashlib.sha256(model.params_flat.tobytes() + model.master.flat.tobytes()).hexdigest(), model.loss(x, x))
 print([list(generate(model, [1, 2, 3], 9, window=8, cache=cache)) for cache in (True, False)])
 if onednn.multiplies_bfloat16():
     attention_bfloat16.LEAST = 1

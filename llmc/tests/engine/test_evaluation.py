@@ -39,7 +39,7 @@ def test_is_the_mean_over_the_batches(loader):
     each = []
     for _ in range(3):
         x, y = loader.next_batch()
-        each.append(model.forward(x, y))
+        each.append(model.loss(x, y))
     assert evaluate(model, loader, 3) == pytest.approx(np.mean(each), rel=1e-12)
 
 

@@ -45,7 +45,7 @@ def build(backend, precision="fp64", config=SHARED):
 def step(model, accumulate, x=X, y=Y, wait=True):
     """The loss; the gradients are in the model."""
     model.grads_flat[...] = 7.0  # to be added to, or overwritten
-    loss = model.forward(x, y, dloss=0.5, wait=wait)
+    loss = (model.forward if wait else model.launch)(x, y, dloss=0.5)
     model.backward(accumulate=accumulate)
     return loss if wait else model.mean_loss()
 
@@ -77,12 +77,12 @@ def test_losses_may_be_asked_for_at_any_time():
     gradients = model.grads_flat.copy()
     for ask in (model.mean_loss, lambda: model.loss_later()(), lambda: model.losses.mean(dtype=np.float64)):
         model.zero_grad()
-        model.forward(X, Y, dloss=1.0, wait=False)
+        model.launch(X, Y, dloss=1.0)
         assert ask() == loss
         model.backward()
         assert ask() == loss
         np.testing.assert_array_equal(model.grads_flat, gradients)
-    assert model.forward(X, Y) == loss
+    assert model.loss(X, Y) == loss
 
 
 def test_a_step_that_does_not_wait_computes_logits_once():
@@ -94,10 +94,10 @@ def test_a_step_that_does_not_wait_computes_logits_once():
 
 def test_without_targets_all_logits_are_there_and_without_dloss_few():
     model, whole = build(holding(2 * T)), build(reference)
-    assert_near(model.forward(X, Y), whole.forward(X, Y))
+    assert_near(model.loss(X, Y), whole.loss(X, Y))
     assert len(model._acts["logits"]) == 2
     before = model._acts.flat.size
-    assert_near(model.forward(X), whole.forward(X))
+    assert_near(model.logits(X), whole.logits(X))
     assert model._acts.flat.size == before + (B - 2) * T * SHARED.Vp
     for _ in range(2):  # in the larger memory, too
         assert_near(step(model, False), step(whole, False))
@@ -192,9 +192,9 @@ def test_steps_in_parts_as_graphs_have_the_bits_of_those_without(rows):
             model = build("cuda", "bf16")
             losses = []
             for i in range(4):
-                losses.append(model.forward(X, Y, dloss=1.0, wait=i % 2 == 0))
+                losses.append((model.launch if i % 2 else model.forward)(X, Y))
                 model.backward(accumulate=False)
-                losses += [model.mean_loss(), model.update(1e-3, max_norm=1.0)(), model.forward(X, Y)]
+                losses += [model.mean_loss(), model.update(1e-3, max_norm=1.0)(), model.loss(X, Y)]
             found.append((losses, cuda.asnumpy(model.params.flat).tobytes()))
             assert recorder.recorded() >= 4 or not on
     finally:
@@ -217,7 +217,7 @@ def test_gradients_of_gpt2_in_parts_are_as_near_to_float32_as_those_of_all_at_on
     for n in (1 << 14, 512):
         rows(n)
         model = build("cuda", "bf16", config)
-        model.forward(x, y, dloss=1.0, wait=False)
+        model.launch(x, y, dloss=1.0)
         model.backward(accumulate=False)
         got = {name: cuda.asnumpy(grad).astype(np.float64) for name, grad in model.grads.items()}
         off.append({name: np.linalg.norm(got[name] - w) / np.linalg.norm(w) for name, w in wanted.items()})

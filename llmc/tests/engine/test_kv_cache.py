@@ -35,7 +35,7 @@ def last_logits(model, x, sizes, T):
 def test_the_logits_of_forward(backend, case, precision, tolerance):
     model, (x, _) = make_model(case, backend, precision), case.batch()
     T = x.shape[1]
-    full = model.forward(x)[..., : case.config.V].copy()  # (B, T, V)
+    full = model.logits(x)[..., : case.config.V].copy()  # (B, T, V)
     largest = np.abs(full).max()
     assert np.abs(last_logits(model, x, [1] * T, T) - full).max() <= tolerance * largest
     assert np.abs(last_logits(model, x, [T], T)[:, 0] - full[:, -1]).max() <= tolerance * largest
@@ -82,7 +82,7 @@ def test_going_back_forgets_what_came_after(backend):
     cache.length = 2
     found = model.forward_cached(other[:, 2:6], cache)[:, 0].copy()  # (B, Vp)
     mixed = np.concatenate([x[:, :2], other[:, 2:6]], axis=1)  # (B, 6)
-    assert np.abs(found - model.forward(mixed)[:, -1]).max() < 1e-12
+    assert np.abs(found - model.logits(mixed)[:, -1]).max() < 1e-12
 
 
 def test_memory_is_planned_once(backend):

@@ -25,8 +25,8 @@ def build(case, backend, precision="fp32"):
 
 def assert_same_run(model, x, y, logits, loss, grads, rtol):
     """Logits, loss and every gradient of one batch."""
-    assert_close(model.forward(x)[..., : model.config.V], logits, rtol, "logits")
-    assert model.forward(x, y) == pytest.approx(loss, rel=rtol)
+    assert_close(model.logits(x)[..., : model.config.V], logits, rtol, "logits")
+    assert model.loss(x, y) == pytest.approx(loss, rel=rtol)
     assert model.forward(x, y, dloss=1.0) == pytest.approx(loss, rel=rtol)
     model.backward()
     for name, expected in grads.items():
@@ -76,7 +76,7 @@ def test_central_differences_through_the_whole_model(backend):
     model.backward()
     for name in ("wte", "wpe", "ln1w", "qkvb", "attprojb", "ln2b", "fcb", "fcprojb", "lnfw", "lnfb"):
         used = slice(None, case.config.V) if name == "wte" else slice(None)
-        numeric = numeric_gradient(lambda: model.forward(x, y), model.params[name][used], few=30)
+        numeric = numeric_gradient(lambda: model.loss(x, y), model.params[name][used], few=30)
         assert_close(model.grads[name][used], np.where(np.isnan(numeric), model.grads[name][used], numeric), 1e-6, name)
 
 
@@ -108,7 +108,7 @@ def test_a_fresh_model_is_as_unsure_as_possible():
     model = GPT2(preset("tiny"))
     model.init_weights()
     x = np.random.RandomState(0).randint(0, 1024, (4, 64))
-    assert model.forward(x, x[:, ::-1]) == pytest.approx(np.log(1024), abs=0.05)
+    assert model.loss(x, x[:, ::-1]) == pytest.approx(np.log(1024), abs=0.05)
 
 
 def test_gradients_accumulate_and_micro_batches_equal_the_large_batch():
@@ -194,7 +194,7 @@ def test_training_reduces_the_loss_and_is_reproducible_bit_for_bit():
 
 def test_backward_needs_its_own_forward():
     model = small()
-    for prepare in (lambda: None, lambda: model.forward(X), lambda: model.forward(X, Y)):
+    for prepare in (lambda: None, lambda: model.logits(X), lambda: model.loss(X, Y)):
         prepare()
         with pytest.raises(UserError, match="backward needs forward"):
             model.backward()
@@ -208,8 +208,8 @@ def test_a_failed_forward_leaves_nothing_for_backward():
     model = small()
     model.forward(X, Y, dloss=1.0)
     with pytest.raises(UserError):
-        model.forward(X + 100)
-    model.forward(X)
+        model.logits(X + 100)
+    model.logits(X)
     with pytest.raises(UserError, match="backward needs forward"):
         model.backward()
 
@@ -229,7 +229,7 @@ def test_a_failed_forward_leaves_nothing_for_backward():
 )
 def test_bad_batches_are_refused_in_one_sentence(tokens, targets, words):
     with pytest.raises(UserError, match=words):
-        small().forward(tokens, targets)
+        small().loss(tokens, targets)
 
 
 # ----------------------------------------------------------------------------------------------- memory

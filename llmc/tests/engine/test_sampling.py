@@ -120,7 +120,7 @@ def test_equal_seeds_equal_ids(model):
 def test_greedy_takes_the_argmax_of_the_whole_context(model):
     tokens = [3, 1, 4]
     for token in generate(model, tokens[:], 6, temperature=0):
-        logits = model.forward(np.array([tokens]))[0, -1, :V]
+        logits = model.logits(np.array([tokens]))[0, -1, :V]
         assert token == np.argmax(logits)
         tokens.append(token)
 

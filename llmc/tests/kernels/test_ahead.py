@@ -62,15 +62,15 @@ def varied_run(model):
         x, y = tokens(2, 24, seed=2 * i), tokens(2, 24, seed=2 * i + 1)
         losses = []
         for _ in range(1 + i % 2):  # micro-batches
-            model.forward(x, y, dloss=1.0 / (1 + i % 2), wait=False)
+            model.launch(x, y, dloss=1.0 / (1 + i % 2))
             losses.append(model.loss_later())
             model.backward()
         decay = 0.1 if i < 6 else 0.0
         norm = model.update(1e-3 * (i + 1), weight_decay=decay, zero_grad=True, max_norm=0.5 if i % 3 else inf)
         found += [norm(), *(loss() for loss in losses)]
         if i in (3, 5):
-            found.append(model.forward(x, y))
-            found.append(model.forward(tokens(3, 40), tokens(3, 40, seed=1)))
+            found.append(model.loss(x, y))
+            found.append(model.loss(tokens(3, 40), tokens(3, 40, seed=1)))
     return found
 
 
@@ -144,7 +144,7 @@ def test_gradients_that_are_not_finite_change_nothing(wrong):
 def test_a_loss_that_is_read_later_is_that_of_its_batch():
     model, losses = small_model(), []
     for seed in range(3):
-        model.forward(tokens(2, 9, seed=seed), tokens(2, 9, seed=seed + 1), dloss=1.0, wait=False)
+        model.launch(tokens(2, 9, seed=seed), tokens(2, 9, seed=seed + 1), dloss=1.0)
         losses.append(model.loss_later())
     expected = [model.forward(tokens(2, 9, seed=s), tokens(2, 9, seed=s + 1), dloss=1.0) for s in range(3)]
     assert [loss() for loss in losses] == expected

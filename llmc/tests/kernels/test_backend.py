@@ -171,7 +171,7 @@ def test_model_agrees_with_pytorch_in_float64(case):
     for name, values in case.weights().items():
         model.params[name][...] = cuda.asarray(values.astype(np.float32))
     x, y = case.batch()
-    logits = cuda.asnumpy(model.forward(x))[..., : case.config.V]
+    logits = cuda.asnumpy(model.logits(x))[..., : case.config.V]
     assert np.abs(logits - expected["logits"]).max() <= TOLERANCE * np.abs(expected["logits"]).max()
     assert model.forward(x, y, dloss=1.0) == pytest.approx(float(expected["loss"]), rel=TOLERANCE)
     model.backward()
@@ -218,7 +218,7 @@ def test_gradients_accumulate_and_are_clipped():
 def test_the_loss_can_be_read_late():
     model = small_model()
     loss = model.forward(X, Y, dloss=1.0)
-    assert model.forward(X, Y, dloss=1.0, wait=False) is None
+    assert model.launch(X, Y, dloss=1.0) is None
     model.backward()
     assert model.mean_loss() == loss
 

@@ -98,7 +98,7 @@ def backend(model, other):
 
 def ahead(model, x, y, span=lambda name, work: work(), wait=False):
     """A step in which nothing waits. Returns a function that gives the loss. span: around each of its three parts."""
-    loss = span("forward", lambda: model.forward(x, y, dloss=1.0, wait=wait))
+    loss = span("forward", lambda: (model.forward if wait else model.launch)(x, y))
     later = (lambda: loss) if wait else model.loss_later()
     span("backward", model.backward)
     span("update", lambda: model.update(LR, beta2=0.999, zero_grad=True))

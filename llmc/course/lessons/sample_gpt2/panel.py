@@ -52,7 +52,7 @@ class PromptPanel:
         """(p, kept), (V,) both: the model's distribution after the prompt, and what temperature and cuts leave."""
         tokens = encode(self.encoding, self.prompt.value) or [self.encoding.eot_token]
         x = np.array([tokens[-self.window :]], np.int32)  # (1, T)
-        logits = self.model.backend.to_numpy(self.model.forward(x)[0, -1, : self.model.config.V])  # (V,)
+        logits = self.model.backend.to_numpy(self.model.logits(x)[0, -1, : self.model.config.V])  # (V,)
         cut = self.temperature.value, self.top_k.value, self.top_p.value
         return probabilities(logits), probabilities(logits, *cut)
 

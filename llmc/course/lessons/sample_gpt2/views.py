@@ -11,14 +11,14 @@ SHOWN = 14  # candidates of a distribution
 
 def attention_maps(model, tokens):
     """(L, NH, T, T) attention of every head, query by key, for tokens (T,); float64."""
-    model.forward(np.array([tokens], np.int32))
+    model.logits(np.array([tokens], np.int32))
     qkv = np.array(model.backend.to_numpy(model._acts["qkv"]), np.float64)  # (L, 1, T, 3C)
     return np.concatenate([forward(each, model.config.NH).probabilities for each in qkv])
 
 
 def residual_stream(model, tokens):
     """(L + 1, T, C) the residual stream for tokens (T,): as it enters the first block, and behind every block."""
-    model.forward(np.array([tokens], np.int32))
+    model.logits(np.array([tokens], np.int32))
     acts = model._acts
     encoded, after = (np.array(model.backend.to_numpy(acts[name])) for name in ("encoded", "residual3"))
     return np.concatenate([encoded, after[:, 0]])

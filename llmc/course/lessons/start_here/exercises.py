@@ -107,7 +107,7 @@ def train_page(descend, steps=20) -> list:
             losses.append(model.forward(tokens, targets, dloss=1.0))
             model.backward()
             descend(model.params_flat, model.grads_flat, step)
-        return [*losses, model.forward(tokens, targets)]
+        return [*losses, model.loss(tokens, targets)]
 
 
 def judge_run(c, rates, losses):

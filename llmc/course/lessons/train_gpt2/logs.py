@@ -66,7 +66,7 @@ def _rows(ids, starts):
 
 
 def _loss(model, held_out):
-    return model.forward(*_rows(held_out, np.arange(0, VALIDATION, T)))
+    return model.loss(*_rows(held_out, np.arange(0, VALIDATION, T)))
 
 
 @lru_cache

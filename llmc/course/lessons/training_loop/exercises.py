@@ -87,7 +87,7 @@ Exercise(
         with zero_grad in the loop: of all but the last micro-batch, the gradients are gone
             | model.zero_grad() => ;; share = x.size => model.zero_grad()\n        share = x.size
         = the loss after the update
-            | return loss => return sum(x.size * model.forward(x, y) for x, y in batches) / total
+            | return loss => return sum(x.size * model.loss(x, y) for x, y in batches) / total
         = the loss of the last micro-batch alone | loss += share * => loss =
         = the mean of the micro-batches' losses: they are not all of the same size | += share => += 1 / len(batches)
     """,
@@ -116,7 +116,7 @@ def judge_validation(c, found, model, W, tokens, B, T, lengths):
         compare(name, got, right, look=c.exercise.look_for(c.comparing))
     c.comparing = ""
     if model.updates or not np.array_equal(model.grads, 0.5 * W):
-        raise WrongAnswer("the model was trained: a validation only goes forward, without dloss", look=look)
+        raise WrongAnswer("the model was trained: a validation only asks for the loss", look=look)
 
 
 def misread(read, tokens, B, T):
