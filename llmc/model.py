@@ -2,7 +2,7 @@
 
 Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The way from tokens
 to the last layernorm is in `blocks.py`, from there to the loss in `head.py`, and AdamW's loop over the tensors in
-`optimizer_step.py`. Names and memory layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
+`optimizer.py`. Names and memory layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
 """
 
 from functools import partial
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc import blocks, head, optimizer_step
+from llmc import blocks, head, optimizer
 from llmc.backends import get_backend
 from llmc.config import GPT2Config
 from llmc.errors import UserError
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 from llmc.initialization import initial_weights
-from llmc.optimizer_parts import check_parts, cut_table, own_pieces, pieces
+from llmc.optimizer import check_parts, cut_table, own_pieces, pieces
 from llmc.precision import find_precision
 
 
@@ -204,7 +204,7 @@ class GPT2:
         return self._acts["logits"]
 
     def loss(self, tokens, targets) -> float:
-        """Mean cross-entropy, in nats per token, of targets (B, T) after tokens (B, T). Raises UserError as `logits`."""
+        """Mean cross-entropy, in nats per token, of targets (B, T) after tokens (B, T); errors as for `logits`."""
         self._run(tokens, targets)
         return self.mean_loss()
 
@@ -282,8 +282,8 @@ class GPT2:
     def losses(self):
         """(B, T) cross-entropy of every token (nats) in the last `forward`, `launch` or `loss`; the next overwrites it.
 
-        Where logits come in parts, they are `backward`'s work: asking earlier means computing the logits twice; the bits are the
-        same.
+        Where logits come in parts, losses are `backward`'s work: asking earlier means computing the logits twice, with
+        the same bits.
         """
         if self._batch and head.is_cut(self._acts):
             (_, targets, dloss), acts = self._batch, self._acts
@@ -368,4 +368,4 @@ class GPT2:
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')
         self.t += 1
         numbers = dict(lr=lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay, t=self.t)
-        return optimizer_step.update(self, numbers, decay, zero_grad, max_norm, norm)
+        return optimizer.update(self, numbers, decay, zero_grad, max_norm, norm)

@@ -1,7 +1,8 @@
 """The "numpy" backend: every layer of GPT-2, forward and backward, in plain NumPy. The one to read first.
 
 Formulas are those of the lessons; the vocabulary is llm.c's (train_gpt2.c). Shapes, and the rules of what is written
-and what accumulates, are in the contract, `llmc/backends/__init__.py`. It works in float32 and in float64.
+and what accumulates, are in the contract, `llmc/backends/contract.py`, which has defaults for what is not here. It
+works in float32 and in float64.
 
 It allocates temporaries freely, for the sake of readable lines; matmuls go to BLAS.
 """
@@ -15,26 +16,6 @@ EPS = 1e-5  # added to the variance, so that a constant row does not divide by z
 GELU_SCALE = sqrt(2.0 / pi)
 GELU_CUBIC = 0.044715
 CHUNK = 1 << 16  # elements that AdamW handles at a time: four arrays of this size stay in cache
-
-
-def zeros(n, dtype):
-    """A new flat array of n zeros."""
-    return np.zeros(n, dtype)
-
-
-def from_numpy(array):
-    """The array itself."""
-    return array
-
-
-def to_numpy(array):
-    """The array itself."""
-    return array
-
-
-def zero(array):
-    """Set every element to zero."""
-    array[...] = 0
 
 
 # ---------------------------------------------------------------------------------------------------- encoder
@@ -75,14 +56,6 @@ def layernorm_forward(out, mean, rstd, x, w, b):
     out += b  # (C,)
 
 
-def layernorm_again(out, x, w, b, mean, rstd):
-    """Layernorm once more, from its mean and rstd."""
-    np.subtract(x, mean[..., None], out=out)  # (B, T, C)
-    out *= rstd[..., None]  # (B, T, 1)
-    out *= w  # (C,)
-    out += b  # (C,)
-
-
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     """dx += rstd · (dnorm - mean(dnorm) - norm · mean(dnorm · norm)); lesson 01 derives it."""
     C = x.shape[-1]
@@ -100,12 +73,6 @@ def residual_forward(out, x1, x2):
     np.add(x1, x2, out=out)  # (B, T, C)
 
 
-def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
-    """Residual addition, then layernorm."""
-    residual_forward(residual, x1, x2)  # (B, T, C)
-    layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
-
-
 # ------------------------------------------------------------------------------------------- matmul and GELU
 
 
@@ -115,12 +82,6 @@ def matmul_forward(out, x, w, b):
     np.matmul(x.reshape(-1, C_in), w.T, out=out.reshape(-1, C_out))  # (B*T, C_out)
     if b is not None:
         out += b  # (C_out,)
-
-
-def matmul_gelu_forward(gelu_out, out, x, w, b):
-    """Matmul, then GELU."""
-    matmul_forward(out, x, w, b)  # (B, T, C_out)
-    gelu_forward(gelu_out, out)  # (B, T, C_out)
 
 
 def matmul_backward(dx, dw, db, dout, x, w):
@@ -145,11 +106,6 @@ def gelu_forward(out, x):
     inner += 1.0
     np.multiply(x, inner, out=out)
     out *= 0.5
-
-
-def gelu_again(out, x):
-    """GELU once more."""
-    gelu_forward(out, x)
 
 
 def gelu_backward(dx, dout, x):

@@ -1,7 +1,7 @@
 """llm.c's optimizer state, `state_%08d_%05d.bin`: a header, then AdamW's m and v in float32, in the model's flat order.
 
 If weights have 16 bits, their float32 master copy, if any, follows v. Processes that share the state (ZeRO-1) each
-write a file with their part of every tensor (llmc/optimizer_parts.py); any number of processes can read these.
+write a file with their part of every tensor (llmc/optimizer.py); any number of processes can read these.
 
 The words that llm.c's load_state (train_gpt2.cu) reads are where it expects them, and describe a run in file order or
 in the order of llm.c's shuffle, whose permutations follow the arrays. Values that only llmc needs are where llm.c does
@@ -15,7 +15,7 @@ from math import prod
 
 import numpy as np
 
-from llmc.backends import reference
+from llmc.backends import get_backend
 from llmc.checkpoints.saved_files import state_path
 from llmc.data.permuted import LLM_C, SEED, read_permutation
 from llmc.errors import UserError
@@ -24,7 +24,7 @@ from llmc.files.digest import HashingFile
 from llmc.files.floats import FLOAT32, read_floats, write_floats
 from llmc.files.header import SIZE, make_header, read_header
 from llmc.files.reading import file_size, opened
-from llmc.optimizer_parts import layers_of
+from llmc.optimizer import layers_of
 
 MAGIC = 20240527
 VERSION = 1
@@ -160,7 +160,7 @@ def _read_tensor(files, flat, tensor, ours, backend):
     whole = np.empty((layers, len(files), each), FLOAT32)  # (layers, files, size / (layers · files))
     for place, file in enumerate(files):
         part = np.empty(whole[:, place].size, FLOAT32)  # (size / files,)
-        read_floats(file, part, reference)
+        read_floats(file, part, get_backend("numpy"))
         whole[:, place] = part.reshape(layers, -1)
     flat[...] = backend.from_numpy(whole.reshape(layers, parts, -1)[:, which].reshape(-1))  # (n,)
 

@@ -8,10 +8,9 @@ else `data/` in the source checkout, else `data/` in the current folder. llm.c's
 from llmc.data.corpora import CORPORA, find_corpus, prepare_corpus, prepared
 from llmc.data.corpus import Corpus, data_home
 from llmc.data.encoding import encode
-from llmc.data.loader import DataLoader
+from llmc.data.loader import DataLoader, ShuffledLoader
 from llmc.data.permuted import PermutedLoader
 from llmc.data.shards import count_tokens
-from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokens import read_tokens, write_tokens
 
 __all__ = [

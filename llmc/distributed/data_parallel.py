@@ -11,7 +11,7 @@ from functools import cached_property
 from math import sqrt
 
 from llmc.distributed.ranks import Ranks
-from llmc.optimizer_parts import own_pieces, pieces
+from llmc.optimizer import own_pieces, pieces
 
 ALONE = Ranks()
 

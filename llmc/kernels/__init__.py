@@ -7,7 +7,7 @@ that led here, from simple to clever, in files of the same names.
 
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
 is none. Its header lists the versions of each kernel. The functions in the .py file have the signatures of the contract
-(`llmc/backends/__init__.py`), and where there are several versions one more argument: version, any of them.
+(`llmc/backends/contract.py`), and where there are several versions one more argument: version, any of them.
 
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """

@@ -73,7 +73,7 @@ _model, _step, _run = (partial(_setting, group) for group in ("model and data", 
 class TrainSettings:
     """The settings of one run, described in `llmc train --help`. Raises UserError, in one sentence, for a wrong value.
 
-    shuffle: True takes batches in our own random order (data/shuffled.py), "llm.c" in the order of llm.c's programs
+    shuffle: True takes batches in our own random order (data/loader.py), "llm.c" in the order of llm.c's programs
     (data/permuted.py), False in the order of the files · master_weights: whether 16-bit weights are also kept in
     float32 · recompute: None leaves the choice to the backend · val_batches: None uses all of the validation data. For
     settings that count steps between events, 0 means only at the end.

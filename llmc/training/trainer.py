@@ -14,9 +14,8 @@ import numpy as np
 from llmc import __version__
 from llmc.checkpoints.optimizer_state import TrainState
 from llmc.data import find_corpus
-from llmc.data.loader import DataLoader
+from llmc.data.loader import DataLoader, ShuffledLoader
 from llmc.data.permuted import LLM_C, PermutedLoader
-from llmc.data.shuffled import ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, read_tokenizer, token_lengths, token_table
 from llmc.distributed.data_parallel import ALONE, DataParallel
 from llmc.errors import UserError

@@ -19,7 +19,6 @@ from llmc.backends.cpu.classifier import fused_classifier
 from llmc.backends.cpu.compiled import KERNELS
 from llmc.backends.cpu.decode import one_token
 from llmc.backends.cpu.encoder import encoder_backward, encoder_forward
-from llmc.backends.cpu.gelu import gelu_again, gelu_backward, gelu_forward
 from llmc.backends.cpu.kernel_cache import keep
 from llmc.backends.cpu.layernorm import (
     layernorm_again,
@@ -28,15 +27,13 @@ from llmc.backends.cpu.layernorm import (
     residual_layernorm_forward,
 )
 from llmc.backends.cpu.matmul import FEW, matmul_backward, matmul_forward, matmul_gelu_forward
-from llmc.backends.cpu.pointwise import global_norm, residual_forward, scale, zero
+from llmc.backends.cpu.pointwise import gelu_backward, gelu_forward, global_norm, residual_forward, scale, zero
 from llmc.backends.cpu.scratch import zeros
 from llmc.backends.cpu.threads import load_pool
 from llmc.backends.numba_variables import check_threads
-from llmc.backends.reference import from_numpy, to_numpy
 
 __all__ = [
     "FEW",
-    "OVERWRITES",
     "PRECISIONS",
     "adamw_update",
     "adamw_update_rounded",
@@ -46,9 +43,7 @@ __all__ = [
     "attention_stats_shape",
     "encoder_backward",
     "encoder_forward",
-    "from_numpy",
     "fused_classifier",
-    "gelu_again",
     "gelu_backward",
     "gelu_forward",
     "global_norm",
@@ -63,12 +58,10 @@ __all__ = [
     "residual_forward",
     "residual_layernorm_forward",
     "scale",
-    "to_numpy",
     "zero",
     "zeros",
 ]
 
-OVERWRITES = True  # matmul_backward takes accumulate
 PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixed.py` does the others
 
 

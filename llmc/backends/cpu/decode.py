@@ -9,9 +9,9 @@ from numba import get_num_threads
 from llmc.backends.cpu.attention import one_query
 from llmc.backends.cpu.bfloat16 import bits, load
 from llmc.backends.cpu.compiled import serial
-from llmc.backends.cpu.gelu import gelu_constants
 from llmc.backends.cpu.layernorm import forward_row
 from llmc.backends.cpu.matmul import few_rows
+from llmc.backends.cpu.pointwise import gelu_constants
 from llmc.backends.cpu.scratch import scratch
 from llmc.backends.reference import EPS
 

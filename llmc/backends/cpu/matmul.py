@@ -11,9 +11,9 @@ from numba import get_num_threads, prange
 from llmc.backends.cpu import blas, matmul_bfloat16
 from llmc.backends.cpu.bfloat16 import exact, in_bits, load, store
 from llmc.backends.cpu.compiled import ZERO, bounds, gelu, parallel, serial
-from llmc.backends.cpu.gelu import gelu_constants, gelu_forward
 from llmc.backends.cpu.gemm import gemm
 from llmc.backends.cpu.instructions import prefetch
+from llmc.backends.cpu.pointwise import gelu_constants, gelu_forward
 from llmc.backends.cpu.scratch import LINE, scratch
 
 FEW = 4  # rows of x for which a product is bound by memory

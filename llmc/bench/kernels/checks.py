@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from llmc import cuda
-from llmc.backends import reference
+from llmc.backends import Backend, reference
 from llmc.bench.kernels.cases import Numbers
 from llmc.kernels import ladder
 
@@ -17,7 +17,7 @@ def check(group, sizes) -> list[dict]:
     case = group[0].make(sizes, Numbers(cuda.xp))
     host = {name: cuda.asnumpy(a).copy() if hasattr(a, "shape") else a for name, a in case.arguments.items()}
     doubles = {name: in_double(a) for name, a in host.items()}
-    expected = results(case.expected or getattr(reference, group[0].function), case, doubles)
+    expected = results(case.expected or getattr(Backend(reference), group[0].function), case, doubles)
     rows = []
     for version in group:
         arguments = {name: cuda.asarray(a.copy()) if hasattr(a, "shape") else a for name, a in host.items()}

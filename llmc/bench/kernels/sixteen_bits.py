@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc import cuda
-from llmc.backends import reference
+from llmc.backends import Backend, reference
 from llmc.bench.kernels.calls import MAKERS
 from llmc.bench.kernels.cases import Case
 from llmc.bench.kernels.floors import LEAST
@@ -163,7 +163,7 @@ def _layernorm_backward_rounded(dx, dsum, *others, **named):
 
 
 def matmul_gelu_forward_once(s, r):
-    return replace(MAKERS["matmul_gelu_forward"](s, r), expected=reference.matmul_gelu_forward)
+    return replace(MAKERS["matmul_gelu_forward"](s, r), expected=Backend(reference).matmul_gelu_forward)
 
 
 def gelu_matmul_backward(s, r):

@@ -33,8 +33,7 @@ from llmc.checkpoints import (
 )
 from llmc.checkpoints.saved_files import read_record, write_record
 from llmc.config import GPT2Config
-from llmc.data.loader import DataLoader
-from llmc.data.shuffled import ShuffledLoader
+from llmc.data.loader import DataLoader, ShuffledLoader
 from llmc.data.tokenizer import END_OF_TEXT, make_encoding, read_tokenizer, write_tokenizer
 from llmc.data.tokens import read_tokens, write_tokens
 from llmc.errors import UserError

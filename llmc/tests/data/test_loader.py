@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from llmc.data.loader import DataLoader
-from llmc.data.shuffled import ShuffledLoader
+from llmc.data.loader import DataLoader, ShuffledLoader
 from llmc.data.tokens import read_tokens, write_tokens
 from llmc.errors import UserError
 

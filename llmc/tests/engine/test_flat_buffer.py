@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from llmc.backends import reference
+from llmc.backends import get_backend
 from llmc.flat_buffer import FlatBuffer, Tensor, plan_table
 
 TABLE = [Tensor("a", (2, 3), stacked=True), Tensor("b", (4,)), Tensor("c", (2, 1, 2), stacked=True)]
@@ -11,7 +11,7 @@ TABLE = [Tensor("a", (2, 3), stacked=True), Tensor("b", (4,)), Tensor("c", (2, 1
 
 @pytest.fixture
 def buffer():
-    return FlatBuffer(reference, np.float32, TABLE)
+    return FlatBuffer(get_backend("numpy"), np.float32, TABLE)
 
 
 def test_views_lie_side_by_side_in_the_order_of_the_table(buffer):
@@ -55,7 +55,7 @@ def test_the_plan_shows_equal_tables_once():
 
 def test_exact_tensors_have_memory_of_their_own_where_the_others_have_16_bits():
     table = [Tensor("a", (2, 3), stacked=True), Tensor("mean", (2, 5), stacked=True, exact=True), Tensor("b", (4,))]
-    buffer = FlatBuffer(reference, np.float16, table, exact=np.float32)
+    buffer = FlatBuffer(get_backend("numpy"), np.float16, table, exact=np.float32)
     assert buffer.nbytes == 2 * 10 + 4 * 10
     assert [flat.dtype for flat in buffer.flats] == [np.float16, np.float32] and buffer.flat is buffer.flats[0]
     buffer.flats[0][...], buffer.flats[1][...] = np.arange(10), np.arange(10)
@@ -67,5 +67,5 @@ def test_exact_tensors_have_memory_of_their_own_where_the_others_have_16_bits():
     ]
     buffer.zero()
     assert not buffer["a"].any() and not buffer["mean"].any()
-    one = FlatBuffer(reference, np.float32, table)  # nothing to keep apart
+    one = FlatBuffer(get_backend("numpy"), np.float32, table)  # nothing to keep apart
     assert len(one.flats) == 1 and one.flat.size == 20

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from llmc import cuda
-from llmc.backends import MATMUL, get_backend, reference
+from llmc.backends import MATMUL, Backend, get_backend, reference
 from llmc.bench.step import training_step
 from llmc.config import GPT2Config
 from llmc.errors import UserError
@@ -46,7 +46,7 @@ def doubles(array):
 def agree(function, *arguments, name=None, written=None, tolerance=TOLERANCE, **numbers):
     """The same call on both backends: every float array must agree to `tolerance` of its largest element."""
     expected = [doubles(a) for a in arguments]
-    getattr(reference, name or function.__name__)(*expected, **numbers)
+    getattr(Backend(reference), name or function.__name__)(*expected, **numbers)
     for i, (got, wanted) in enumerate(zip(call(function, *arguments, **numbers), expected)):
         if isinstance(got, np.ndarray) and got.dtype == np.float32 and (written is None or i in written):
             assert np.isfinite(got).all(), f"argument {i}"

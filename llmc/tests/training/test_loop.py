@@ -13,7 +13,7 @@ from llmc import cuda
 from llmc.checkpoints import folder as checkpoint_folder
 from llmc.checkpoints import read_model
 from llmc.checkpoints.folder import checkpoints, newest_model
-from llmc.data.shuffled import ShuffledLoader
+from llmc.data.loader import ShuffledLoader
 from llmc.data.tokenizer import read_tokenizer
 from llmc.errors import UserError
 from llmc.tests.tiny_corpus import V, write_corpus

@@ -7,7 +7,7 @@ from llmc import kernels
 from llmc.backends import BACKENDS
 from llmc.config import GPT2Config
 from llmc.model import GPT2
-from llmc.optimizer_parts import own_pieces, pieces
+from llmc.optimizer import own_pieces, pieces
 
 CONFIG = GPT2Config(maxT=8, V=60, L=2, NH=2, C=32)
 HOW = dict(lr=1e-2, weight_decay=0.1, zero_grad=True)
