@@ -7,6 +7,8 @@ One description serves training (`model.py`) and cached decoding (`kv_cache.py`)
 GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm.c's train_gpt2.c for the names.
 """
 
+from functools import lru_cache
+
 from llmc.flat_buffer import Tensor
 
 WRITTEN = ("wte", "qkvw", "attprojw", "fcw", "fcprojw")  # whose gradients a matmul can write; the others are added to
@@ -14,6 +16,7 @@ AGAIN = {0: "", 1: "gelu", 2: "gelu layernorm", 3: "layernorm"}  # level: whose 
 RECOMPUTE = tuple(AGAIN)
 
 
+@lru_cache  # every step asks for it
 def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     """What `forward` writes for tokens (B, T), in that order; llm.c's ActivationTensors.
 
@@ -52,6 +55,7 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     ]
 
 
+@lru_cache
 def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
     """Gradients of activations: those with memory of their own, and those that share the logits' memory.
 
@@ -132,14 +136,15 @@ def _block_backward(be, config, w, g, a, d, x, above, bias, accumulate):
     A residual needs no call: its gradient is dresidual for both branches. above: what layernorm_residual_backward
     returned last; bias (C,): for its next call, which is the end of this block. Returns what that returns.
     """
-    dbtc, dstream, (dout, db), how = d["dbtc"], d["dresidual"], above, {"accumulate": accumulate}
+    dbtc, dstream, (dout, db) = d["dbtc"], d["dresidual"], above
     gradients = d["dfch"], g["fcprojw"], db, dout
-    fcb = be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], g["fcb"], **how)  # (B, T, 4C)
-    be.matmul_backward(dbtc, g["fcw"], fcb, d["dfch"], a["ln2"], w["fcw"], **how)  # (B, T, C)
+    fcb = be.gelu_matmul_backward(*gradients, a["fch"], a["fch_gelu"], w["fcprojw"], g["fcb"], accumulate)  # (B, T, 4C)
+    be.matmul_backward(dbtc, g["fcw"], fcb, d["dfch"], a["ln2"], w["fcw"], accumulate)  # (B, T, C)
     read = a["residual2"], w["ln2w"], a["ln2_mean"], a["ln2_rstd"]
-    dout, db = be.layernorm_residual_backward(dstream, g["attprojb"], g["ln2w"], g["ln2b"], dbtc, *read, **how)
-    be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], **how)  # (B, T, C)
+    dout, db = be.layernorm_residual_backward(dstream, g["attprojb"], g["ln2w"], g["ln2b"], dbtc, *read, accumulate)
+    be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], accumulate)  # (B, T, C)
     be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
-    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], **how)  # (B, T, C)
+    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], accumulate)  # (B, T, C)
     read = x, w["ln1w"], a["ln1_mean"], a["ln1_rstd"]
-    return be.layernorm_residual_backward(dstream, bias, g["ln1w"], g["ln1b"], dbtc, *read, **how)  # (B, T, C), (C,)
+    into = dstream, bias, g["ln1w"], g["ln1b"]
+    return be.layernorm_residual_backward(*into, dbtc, *read, accumulate)  # (B, T, C), (C,)

@@ -35,13 +35,15 @@ PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")  # where Linux keeps its nu
 # ---------------------------------------------------------------------------------------------------- what is needed
 
 
-def memory_needed(config, B, T, backend, tokens=0, resumed=False, precision="fp32", **kept) -> int:
+def memory_needed(
+    config, B, T, backend, tokens=0, resumed=False, precision="fp32", master_weights=True, recompute=None, parts=1
+) -> int:
     """Bytes that training at (B, T) adds to what this process already holds before it makes the model.
 
-    tokens: in the training data · resumed: whether weights and moments are already in memory · kept: as for
-    `training_buffers`.
+    tokens: in the training data · resumed: whether weights and moments are already in memory · the rest:
+    as for `training_buffers`.
     """
-    buffers = training_buffers(config, backend, B, T, precision, **kept).values()
+    buffers = training_buffers(config, backend, B, T, precision, master_weights, recompute, parts).values()
     weights, gradients, *moments, activations, their_gradients = (buffer.nbytes for buffer in buffers)
     held = 0 if resumed else sum(moments)  # with the master weights
     arrays = gradients + held + activations + their_gradients + _passing(config, B, T, backend, precision)
@@ -201,16 +203,16 @@ def size(n) -> str:
 # -------------------------------------------------------------------------------------------------- the largest batch
 
 
-def largest_batch(config, T, backend, tokens=0, ranks=1, allowed=lambda B: True, **kept) -> int:
+def largest_batch(config, T, backend, ranks=1, allowed=lambda B: True, **needs) -> int:
     """The largest power of two at which training fits into the memory that is free now, with some to spare; 1 if none.
 
-    tokens, kept: as in `memory_needed` · ranks: as in `free_memory` · allowed: a function that must be true
+    needs: keywords of `memory_needed` · ranks: as in `free_memory` · allowed: a function that must be true
     too, and is true for small numbers.
     """
     there, _ = free_memory(backend, ranks)
     B = 1
     while allowed(2 * B):
-        needed = memory_needed(config, 2 * B, T, backend, tokens, **kept)
+        needed = memory_needed(config, 2 * B, T, backend, **needs)
         spare = ON_GPU + needed // 16 if on_gpu(backend) else needed // 6  # there, the estimate is within 15 percent
         if needed + spare > there:
             break

@@ -222,7 +222,7 @@ class Trainer:
         norm = updated() if updated else self.together.global_norm()
         self.overflowed = self._overflows(norm)
         loss, norm = self._finite(losses, norm)
-        useful = not (self.overflowed or any(self._add_to_detectors(loss, norm)))
+        useful = not (self.overflowed or any([self.loss_detector.add(loss), self.norm_detector.add(norm)]))
         if useful and not updated:
             self._update(lr, norm=norm)
         elif updated and not useful:
@@ -295,10 +295,6 @@ class Trainer:
         if wrong:
             raise Diverged(f"the {wrong[0]} at step {self.step + 1}")
         return loss, norm
-
-    def _add_to_detectors(self, loss, norm):
-        """Add the loss and the norm to their detectors; returns whether each of them is an outlier."""
-        return self.loss_detector.add(loss), self.norm_detector.add(norm)
 
     @property
     def skipped(self) -> str | None:

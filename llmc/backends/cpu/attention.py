@@ -188,7 +188,7 @@ def _room(name, copies, stats, qkv, NH, heads):
 @in_bits
 def attention_forward(out, stats, qkv, NH):
     """softmax(q · kᵀ / √hs + causal mask) · v per head; stats keeps the logarithm of each softmax's sum."""
-    if attention_bfloat16.is_faster(qkv):
+    if qkv.itemsize == 2 and attention_bfloat16.is_faster(qkv):
         attention_bfloat16.forward(out, stats, qkv, NH)
         return
     scale = stats.dtype.type((out.shape[2] // NH) ** -0.5)
@@ -198,7 +198,7 @@ def attention_forward(out, stats, qkv, NH):
 @in_bits
 def attention_backward(dqkv, dout, out, stats, qkv, NH):
     """Backward through out = p · v, p = softmax(q · kᵀ / √hs), with p recomputed block by block."""
-    if attention_bfloat16.is_faster(qkv):
+    if qkv.itemsize == 2 and attention_bfloat16.is_faster(qkv):
         attention_bfloat16.backward(dqkv, dout, out, stats, qkv, NH)
         return
     scale = stats.dtype.type((out.shape[2] // NH) ** -0.5)

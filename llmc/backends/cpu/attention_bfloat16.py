@@ -26,8 +26,8 @@ NOTHING = np.float32(-np.inf)
 
 
 def is_faster(qkv) -> bool:
-    """Whether the functions below are to be taken for this input (B, T, 3C)."""
-    return qkv.dtype == np.uint16 and qkv.shape[1] >= LEAST and onednn.multiplies_bfloat16()
+    """Whether the functions below are to be taken for this input (B, T, 3C) of bfloat16."""
+    return qkv.shape[1] >= LEAST and onednn.multiplies_bfloat16()
 
 
 def forward(out, stats, qkv, NH):

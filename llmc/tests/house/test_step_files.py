@@ -18,7 +18,7 @@ from llmc.training.settings import TrainSettings
 from llmc.training.trainer import Trainer
 
 ROOT = Path(llmc.__file__).parent
-MOST = {("cpu", "fp32"): (29, 119), ("cuda", "bf16"): (51, 179)}
+MOST = {("cpu", "fp32"): (24, 119), ("cuda", "bf16"): (47, 170)}
 
 
 def visited(backend, precision) -> dict:
