@@ -114,8 +114,8 @@ class FlatBuffer(Mapping):
 class Scratch:
     """Temporary memory for functions, kept from one call to the next, so that a training step allocates nothing.
 
-    allocate: a function (n, dtype) -> flat array with arbitrary contents · moves: how often an array has had to grow,
-    and so has moved in memory.
+    allocate: a function (n, dtype) -> flat array with arbitrary contents · moves: how many times an array has had
+    to grow, and so has moved in memory.
     """
 
     def __init__(self, allocate):

@@ -1,6 +1,6 @@
 """GPT-2: parameters, gradients, AdamW's moments and activations in flat buffers; forward, backward, update.
 
-Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The way from tokens
+Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The path from tokens
 to the last layernorm is in `blocks.py`, from there to the loss in `head.py`, and AdamW's loop over the tensors in
 `optimizer.py`. Names and memory layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
 """

@@ -49,7 +49,9 @@ def parse_json(raw, shape, largest=LARGEST):
     _check_parts(value)
     wrong = _misfit(value, shape, "")
     if wrong is not None:
-        raise ValueError(f"{wrong.lstrip('.')} is missing or of the wrong kind" if wrong else "it holds something else")
+        raise ValueError(
+            f"{wrong.lstrip('.')} is missing or has the wrong type" if wrong else "it holds something else"
+        )
     return value
 
 

@@ -46,7 +46,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b, *, versi
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
-    """*out = (x - mean) · rstd · w + b, over the last axis, with the bits that the functions above wrote.
+    """*out = (x - mean) · rstd · w + b, over the last axis, bit for bit what the functions above wrote.
 
     Shapes and types are theirs.
     """

@@ -16,10 +16,9 @@ from functools import lru_cache
 import numpy as np
 
 from llmc import cuda
-from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, kernel, scratch, tensor_cores, tiling
 from llmc.kernels.bias_backward import bias_backward
-from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for
+from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for, check_elements, multiprocessors
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
@@ -28,7 +27,6 @@ BLOCKS = {  # version: (rows and columns of results of a block, its threads), as
     **{1: (16, 256), 2: (16, 256), 3: (32, 1024), 4: (64, 512), 5: (128, 256)},
     **{6: (128, 256), 7: (128, 256), 8: (128, 256)},
 }
-LARGEST = 2**31 - 2**20  # numbers in an array: indices have 32 bits, and loops run a little past the end
 
 
 def matmul_forward(out, x, w, b, version=None, tf32=False, by="fastest"):
@@ -38,7 +36,7 @@ def matmul_forward(out, x, w, b, version=None, tf32=False, by="fastest"):
     All are C-contiguous. version: 1 to 11 for our own product; None is as `by` says, "fastest", "cublas" or "own", with
     factors rounded to TF32 if tf32. Raises UserError for an array too large for 32-bit indices.
     """
-    _check("matmul_forward", out, x, w)
+    check_elements(max(array.size for array in (out, x, w)))
     if _product("matmul_forward", out, x, w, *w.shape, version, tf32, by, bias=b) or b is None:
         return
     arguments = (out, b, np.int32(out.size), np.int32(b.size))
@@ -50,7 +48,7 @@ def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False, by="fa
 
     From version 9 on it is all one kernel; else bias and GELU are.
     """
-    _check("matmul_gelu_forward", out, x, w)
+    check_elements(max(array.size for array in (out, x, w)))
     if _product("matmul_forward", out, x, w, *w.shape, version, tf32, by, bias=b, gelu_out=gelu_out):
         return
     arguments = (gelu_out, out, b, np.int32(out.size), np.int32(b.size))
@@ -70,22 +68,13 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, version=None, tf32=
     All are C-contiguous. version, tf32, by: as in matmul_forward. Raises UserError for an array too large for 32-bit
     indices.
     """
-    _check("matmul_backward", dout, x, w)
+    check_elements(max(array.size for array in (dout, x, w)))
     C_out, C_in = w.shape
     if dx is not None:
         _product("matmul_backward_input", dx, dout, w, C_in, C_out, version, tf32, by)
     _product("matmul_backward_weight", dw, dout, x, C_in, dout.size // C_out, version, tf32, by, accumulate=accumulate)
     if db is not None:
         bias_backward(db, dout)
-
-
-def _check(name, *arrays):
-    """Raise UserError if one of them has more numbers than a kernel can count."""
-    largest = max(array.size for array in arrays)
-    if largest > LARGEST:
-        raise UserError(
-            f"{name} has an array of {largest:,} numbers, but its kernels count to {LARGEST:,}; use a smaller batch."
-        )
 
 
 def _product(name, result, a, b, N, K, version, tf32=False, by="fastest", bias=None, gelu_out=None, accumulate=True):
@@ -100,7 +89,7 @@ def _product(name, result, a, b, N, K, version, tf32=False, by="fastest", bias=N
         multiply(name, result, a, b, M, N, K, bias if gelu_out is None else None, tf32, accumulate)
     elif version >= 9:
         tiles = tiling.TILES if version == 9 else tiling.TENSOR_CORES
-        tile, parts = tiling.choose(M, N, K, tiling.multiprocessors(cuda.device()), tiles)
+        tile, parts = tiling.choose(M, N, K, multiprocessors(cuda.device(), imitated=16), tiles)
         how = dict(tile=tile, parts=parts, version=version, accumulate=accumulate)
         in_warp_tiles(name, result, a, b, M, N, K, **how, bias=bias, gelu_out=gelu_out)
     else:

@@ -66,10 +66,13 @@ def blocks_at_once(n, each=1) -> int:
 
 
 @lru_cache
-def multiprocessors(kind) -> int:
-    """How many multiprocessors the GPU has; each holds 2048 threads, on most GPUs. kind: what `cuda.device` returns."""
+def multiprocessors(kind, imitated=4) -> int:
+    """How many multiprocessors the GPU has; each holds 2048 threads, on most GPUs. kind: what `cuda.device` returns.
+
+    imitated: how many the emulator is to have: few, so that blocks have several tasks on small arrays too.
+    """
     if kind == "emulator":
-        return 4  # few, so that grid-stride loops repeat on small arrays too
+        return imitated
     return cuda.xp.cuda.Device().attributes["MultiProcessorCount"]
 
 

@@ -3,7 +3,6 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from llmc import cuda
 from llmc.kernels import ceil_div
 
 WARP = 32
@@ -77,9 +76,3 @@ def cost(tile, parts, M, N, K, multiprocessors) -> float:
     blocks = together * tile.BLOCKS + rest * (ALONE if tile.BLOCKS > 1 else 1.0)
     extra = MOVED * (2 * parts + 1) * M * N + LAUNCH if parts > 1 else 0.0  # what adding the parts takes
     return blocks * tile.BM * tile.BN * ceil_div(K, parts) + extra
-
-
-@lru_cache
-def multiprocessors(kind) -> int:
-    """Of the GPU; on the emulator a number small enough for small products to be cut into parts."""
-    return 16 if kind == "emulator" else cuda.xp.cuda.Device().attributes["MultiProcessorCount"]

@@ -22,7 +22,7 @@ DIGEST = "sha256"
 
 
 def write_settings(folder, settings: TrainSettings):
-    """Write settings.json, but not where the run is, since its folder may be moved.
+    """Write settings.json, leaving out where the run is, since its folder may be moved.
 
     The path of a data folder is made absolute, so that it can be found from anywhere.
     """

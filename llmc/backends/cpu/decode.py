@@ -1,7 +1,8 @@
 """One more token of a few sequences, through all layers in one call.
 
-Each kernel takes microseconds then, and Python as long again between two of them. Here a compiled function calls the
-kernels one after the other; they are those of longer sequences, so every number is rounded as it is there.
+Each kernel then takes only microseconds, and Python takes as long again between two of them. Here a compiled function
+calls the kernels one after the other; they are the ones that longer sequences use, so every number is rounded the same
+way.
 """
 
 from numba import get_num_threads

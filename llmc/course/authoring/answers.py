@@ -233,10 +233,10 @@ def main(argv=None) -> int:
     parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
     parser.add_argument("--generated", action="store_true", help="all generated edits of the solutions (minutes each)")
     parser.add_argument(
-        "--one-in", type=int, default=1, metavar="N", help="of the wrong answers, one in N (default: all)"
+        "--one-in", type=int, default=1, metavar="N", help="check one in N of the wrong answers (default: all)"
     )
     parser.add_argument("--messages", action="store_true", help="print what every check said")
-    parser.add_argument("--seed", type=int, default=1, help="of the numbers that the checks draw")
+    parser.add_argument("--seed", type=int, default=1, help="seed for the numbers that the checks draw")
     options, root = parser.parse_args(argv), checkout()
     wanted = [name for name in lessons(root) if not options.lessons or name.startswith(tuple(options.lessons))]
     if not wanted:

@@ -284,7 +284,7 @@ class check:
         return faster(self, given, yours, times, **how)
 
     def search(self, array, right):
-        """What looks for edits that explain a wrong output of the last call; None if it is none of its outputs."""
+        """A search for edits that explain a wrong output of the last call; None if the array is not one of them."""
         from llmc.course.checks.search import PythonSearch  # which runs checks, too
 
         call = self.calls[-1] if self.calls else None

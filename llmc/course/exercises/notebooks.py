@@ -143,7 +143,7 @@ def _own_folders(path):
 
 
 def run(path: Path, timeout: float) -> str:
-    """Execute and store; return a line about it."""
+    """Execute the notebook and store it; return a line about it."""
     start = time.perf_counter()
     notebook = execute(path, timeout)
     size = len(to_text(notebook).encode())

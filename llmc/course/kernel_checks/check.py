@@ -163,7 +163,7 @@ class kernel_check(check):
         return self.report
 
     def search(self, array, right):
-        """What looks for edits of this launch; `array` is the output that is wrong, None where the launch failed."""
+        """A search for edits that explain this launch; `array` is the wrong output, or None if the launch failed."""
         code, kernel, launch, args = self._last
         at = next((k for k, a in enumerate(args) if a is array), None) if array is not None else None
         if array is not None and at is None:

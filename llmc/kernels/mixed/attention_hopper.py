@@ -7,8 +7,8 @@ import numpy as np
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.mixed import kernel_for
-from llmc.kernels.mixed.matmul_hopper import ARCH, SIDE, SLACK, SQUARE_BYTES, multiprocessors, tensor_map
-from llmc.kernels.pointwise import aligned
+from llmc.kernels.mixed.matmul_hopper import ARCH, SIDE, SLACK, SQUARE_BYTES, tensor_map
+from llmc.kernels.pointwise import aligned, multiprocessors
 
 SIZES = (32, 64, 128)  # of heads
 LARGEST_BACK = 64  # of heads in the backward pass

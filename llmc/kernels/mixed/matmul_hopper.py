@@ -15,7 +15,7 @@ from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import add_chunks
 from llmc.kernels.mixed.matmul_own import Product
-from llmc.kernels.pointwise import address_of, aligned
+from llmc.kernels.pointwise import address_of, aligned, multiprocessors
 from llmc.switches import switch
 
 ARCH = "sm_90a"
@@ -149,12 +149,6 @@ def cost(tile, shares, M, N, K, multiprocessors) -> float:
         return a_round * rounds * ceil_div(tasks, clusters)
     groups = shares // gcd(shares, tasks)
     return a_round * rounds * tasks / min(shares, 0.91 * clusters) + 30 + 2 * groups  # a launch; sums come and go
-
-
-@lru_cache
-def multiprocessors(kind) -> int:
-    """Of the GPU; on the emulator few, so that each block has several tasks."""
-    return 4 if kind == "emulator" else cuda.xp.cuda.Device().attributes["MultiProcessorCount"]
 
 
 def _function(product, version, more, shared):

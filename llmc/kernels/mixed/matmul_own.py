@@ -1,7 +1,7 @@
 """The products of the linear layer by our own kernels on tensor cores: --matmul own.
 
 Versions 2 to 6 take any size: 2 is in matmul_wmma.cu, 6 in matmul_stages.cu, and the steps between them are lesson
-19's, in ladder/mixed. Those from 7 on are Hopper's, see matmul_hopper.py. `matmul.py` launches them for the engine and
+19's, in ladder/mixed. Versions 7 and up need Hopper: see matmul_hopper.py. `matmul.py` launches them for the engine and
 says what the arrays are.
 """
 

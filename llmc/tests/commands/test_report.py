@@ -41,7 +41,7 @@ def test_an_answer_and_what_its_check_says(tmp_path, monkeypatch, capsys):
     [
         ("embd", [], "there is no exercise 'embd'; did you mean embed?"),
         ("embed", [], "exercises/exercise_00_start_here.ipynb holds no message from embed's check; run "),
-        ("embed", "what?", "is damaged: cells[0].outputs is missing or of the wrong kind; save it again"),
+        ("embed", "what?", "is damaged: cells[0].outputs is missing or has the wrong type; save it again"),
         ("embed", None, "no notebook here contains embed; run this command in your copy"),
     ],
 )

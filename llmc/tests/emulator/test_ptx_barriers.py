@@ -145,7 +145,7 @@ def test_what_never_ends_is_named_with_its_numbers(check):
 
 
 def test_wrong_numbers():
-    stopped(START.format(count="0"), "with something else than a count from 1 to 1048575")
+    stopped(START.format(count="0"), "with something other than a count from 1 to 1048575")
     stopped('  asm volatile("setmaxnreg.inc.sync.aligned.u32 100;");', "a multiple of 8")
     mapped = '  unsigned a; asm("mapa.shared::cluster.u32 %0, %1, 1;" : "=r"(a) : "r"(i)); out[0] = a;'
     stopped(mapped, "another block of a cluster")

@@ -54,7 +54,7 @@ def letters(n=100_000):
 
 
 class Letters:
-    """Batches of letters: next_batch() gives x, y, (B, T) int32 both, in an order that a seed decides."""
+    """Batches of letters: next_batch() gives x and y, both (B, T) int32, in an order that depends on the seed."""
 
     def __init__(self, B=8, T=16, seed=0):
         self.ids, self.B, self.T, self.rng = letters(), B, T, np.random.default_rng(seed)

@@ -67,7 +67,7 @@ def draw_merges(words, steps):
 
 
 def _parts(words, state):
-    """The tokens of all words of the text, in order."""
+    """The tokens of all the words in the text, in order."""
     parts_of = {b"".join(word): word for word in state}
     return [part for word in words for part in parts_of[word.encode()]]
 

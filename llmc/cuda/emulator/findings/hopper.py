@@ -78,7 +78,7 @@ def mbarrier(found) -> str:
     if detail == "written over":
         return f"{call}uses the mbarrier {where}, over which something else has been written"
     if detail.startswith("a count"):
-        return f"{call}initialises the mbarrier {where} with something else than {detail}"
+        return f"{call}initialises the mbarrier {where} with something other than {detail}"
     return f"{call}finds the mbarrier {where} {detail or 'in use'}"
 
 
