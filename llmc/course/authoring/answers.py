@@ -1,10 +1,10 @@
 """Tests of the checks: wrong answers must be refused with the right explanation, and right ones must pass.
 
-Three kinds are given to a check, as if they had been typed into the notebook:
+A check is given three kinds of answers, as if they had been typed into the notebook:
 
     named mistakes    the exercise's own table: each must get its own words
-    kept answers      `solutions/answers/NN_topic.py`: in strangers' style, two right and about three wrong an exercise
-    generated edits   every small edit of the solution; one that passes is a hole, or listed in equivalent.json
+    kept answers      `solutions/answers/NN_topic.py`: in strangers' style, two right and about three wrong per exercise
+    generated edits   every small edit of the solution; one that passes is a hole, or is listed in equivalent.json
 
     @wrong("gelu_kernel", says="out of bounds")
     def gelu_without_a_check(code):                    # for CUDA C: from the solution's source to the answer's
@@ -12,7 +12,7 @@ Three kinds are given to a check, as if they had been typed into the notebook:
 
     python -m llmc.course.authoring.answers [12 …] [--one-in N] [--generated] [--messages]
 
-prints what was not as it should be, and how many were.
+prints the answers that did not get what they should, and how many did.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from llmc.course.mutation.program import TICK, edited, plain
 from llmc.course.mutation.schemata import with_edit
 
 LIKELY = 1  # the rank below which a generated edit must be refused
-MORE = 1000  # turns of loops that an edit may take beyond twice those of the solution
+MORE = 1000  # loop turns that an edit may take beyond twice those of the solution
 SECONDS = 2  # of one launch of an edited kernel; one that never ends is refused like a learner's
 
 
@@ -115,7 +115,7 @@ class Lesson:
         self.answer_of = {m["exercise"]: source[i] for i, m in marks.items() if m.get("role") == "answer"}
         self.namespace = {"__name__": "__main__"}
         was_recording = journal.recording(False)
-        for cell in learners:  # the variables of other cells no learner has
+        for cell in learners:  # no learner has the variables of other cells
             if marks[cell].get("role") != "check":
                 exec(code[cell], self.namespace)
         journal.recording(was_recording)
@@ -154,7 +154,7 @@ class Lesson:
         return printed.getvalue().startswith("✓"), printed.getvalue(), None
 
     def _type_in(self, answer, namespace):
-        """Give the exercise's name in `namespace` the answer."""
+        """Bind the exercise's name in `namespace` to the answer."""
         made, solution = answer.made, self.namespace[answer.exercise]
         if isinstance(made, str):
             try:
@@ -169,7 +169,7 @@ class Lesson:
             namespace[answer.exercise] = mine
 
     def generated(self, exercise, chosen=list):
-        """(words, accepted) of the likely edits of a solution, given to its check. chosen: which of them."""
+        """(words, accepted) for each likely edit of a solution, given to its check. chosen: picks some of them."""
         solution, turns = self.namespace[exercise], count()
         tree = plain(ast.parse(self.answer_of[exercise]))
         self.namespace[TICK] = turns.__next__
@@ -194,22 +194,22 @@ class Lesson:
 
 
 def likely(edits) -> list:
-    """Those that leave something out, or put another sign, axis or bound: others are often as right as the solution."""
+    """Those that leave something out, or change a sign, axis or bound: others are often as right as the solution."""
     return [edit for edit in edits if edit.rank < LIKELY and not edit.said]
 
 
 class _Stops(Exception):
-    """An answer's own cell stops."""
+    """An answer's own cell raised an error."""
 
 
 def _compile(name, source):
-    """Code of a cell whose lines explanations can quote, as IPython's can."""
+    """Code of a cell whose lines explanations can quote, as they can with IPython's."""
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     return compile(source, name, "exec")
 
 
 def equivalent(root) -> dict:
-    """{exercise: {words: reason}} of the generated edits that are as right as the solution."""
+    """{exercise: {words: reason}} for the generated edits that are as right as the solution."""
     return json.loads((root / "solutions" / "answers" / "equivalent.json").read_text(encoding="utf-8"))
 
 

@@ -4,7 +4,7 @@
 
 writes FOLDER/<table>.json, each measured in a process of its own, and to FOLDER/measured.json when and on what. All of
 them take ten minutes on a Hopper GPU with CuPy, ml_dtypes, PyTorch and cuDNN (the peers) and NVIDIA's profiler ncu (the
-counters). Training runs, whose losses are stored in two of the tables, are not made again.
+counters). Training runs, whose losses are stored in two of the tables, are not repeated.
 """
 
 import json
@@ -43,7 +43,7 @@ TABLES = {
 
 
 def main(words=None):
-    """Measure the tables that are named, by default all. Raises UserError without a GPU."""
+    """Measure the named tables, by default all of them. Raises UserError without a GPU."""
     parser = ArgumentParser(prog="python3 -m llmc.course.authoring.tables")
     parser.add_argument("folder", type=Path)
     parser.add_argument("tables", nargs="*", metavar="table", help=", ".join(TABLES))

@@ -1,4 +1,4 @@
-"""Markdown of notebooks, one sentence a line: so a diff shows the sentence that changed, and nothing else.
+"""Markdown of notebooks, one sentence a line, so that a diff shows the sentence that changed and nothing else.
 
     python -m llmc.course.authoring.wrapping FILE…
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from llmc.course.exercises import notebooks
 
 WHOLE = re.compile(r"\$[^$\n]*\$|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>\n]*>")  # nothing in here ends a sentence
-# The end of a sentence, unless the next line would begin like an item of a list, or a range (8 … 12) goes on.
+# The end of a sentence, unless the next line would begin like a list item, or a range (8 … 12) goes on.
 END = re.compile(r"(?:[.!?]|…(?!\s*\d))[\"”'’)\]*_]*\s+(?!\d+[.)]\s|[-*+]\s)(?=[\"“'(*_\[\x00A-Z0-9])")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|Fig|etc|Eq|resp|[A-Z])\.[)\]*_]*$|(^|[.!?]\s)\d+\.$")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
 WHOLE_BLOCKS = {"```": "```", "$$": "$$", "<pre": "</pre>"}  # what begins one of them: what ends it
 INDENTED = " " * 4  # code, where a blank line comes first
-BLOCKS = ("#", "|", "<", ">", "```", "$$", "---", "![")  # lines that begin like this are no prose
+BLOCKS = ("#", "|", "<", ">", "```", "$$", "---", "![")  # lines that begin like this are not prose
 
 
 def sentences(text: str) -> list[str]:
@@ -40,7 +40,7 @@ def sentences(text: str) -> list[str]:
 
 
 def wrap(markdown: str) -> str:
-    """The same text with one sentence a line; sentences of a list's item are indented below its first."""
+    """The same text with one sentence a line; the sentences of a list item are indented below its first."""
     lines, wrapped = markdown.split("\n"), []
     while lines:
         line = lines.pop(0)
