@@ -7,9 +7,9 @@ import numpy as np
 
 from llmc.course.checks.exercise import labelled, named_arguments
 
-MANY = 1 << 26  # bytes of arrays that a call may have, to be kept for another try
+MANY = 1 << 26  # bytes of arrays that a call may have and still be kept for another try
 NEAR = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3}  # of the largest number: rounding
-SHARE = {"float64": 1e-4, "float32": 1e-2, "float16": 5e-2}  # of an error: what an explanation may leave of it
+SHARE = {"float64": 1e-4, "float32": 1e-2, "float16": 5e-2}  # of an error: the part that an explanation may leave
 
 
 @dataclass
@@ -27,17 +27,17 @@ class Call:
     outputs: dict = field(default_factory=dict)
     held: dict = field(default_factory=dict)
     locked: tuple = ()  # which arguments could not be written to
-    lockable: bool = True  # could the function take arrays that cannot?
+    lockable: bool = True  # could the function take such arrays?
     text: str = ""  # the call, as a learner would recognise it
     described: str | None = None  # what it returned; None if it has not returned
 
     @classmethod
     def of(cls, function, arguments, options, returns=()):
-        """Of a call that is about to be made."""
+        """The Call for a call that is about to be made."""
         try:
             if sum(array.nbytes for array in arrays_in((arguments, options))) <= MANY:
                 return cls(function, *copy.deepcopy((arguments, options)), returns)
-        except Exception:  # whatever an object says that cannot be copied: a generator, an open file
+        except Exception:  # whatever is raised by an object that cannot be copied: a generator, an open file
             pass
         return cls(function, None, {}, returns)
 
@@ -47,7 +47,7 @@ class Call:
         self.outputs = copy.deepcopy(self.held) if self.arguments is not None else {}
 
     def run(self, function) -> dict:
-        """The outputs of the same call of another function, which gets its own copies."""
+        """The outputs of the same call to another function, which gets its own copies."""
         arguments, options = copy.deepcopy((self.arguments, self.options))
         for array, lock in zip(arguments, self.locked):
             if lock and self.lockable and isinstance(array, np.ndarray):
@@ -94,7 +94,7 @@ def outputs_of(function, result, arguments, options, returns=()) -> dict:
 
 
 def holds_itself(value, above=()) -> bool:
-    """Is a list an item of itself, as an edited function may make it? Nobody comes to its end."""
+    """Is a list an item of itself, as an edited function may make it? Nothing would ever reach its end."""
     around = (*above, id(value))
     return isinstance(value, list) and (id(value) in above or any(holds_itself(each, around) for each in value))
 
@@ -110,7 +110,7 @@ def arrays_in(value) -> list:
 def same_error(made, got, right, lost=False) -> bool:
     """Is the error of `made` that of `got`, except for a small share? All three (…,), arrays or numbers.
 
-    lost: is it so, too, where no number is left in either?
+    lost: does that also count where no number is left in either?
     """
     try:
         if np.shape(made) != np.shape(got) or np.shape(got) != np.shape(right):
@@ -132,7 +132,7 @@ def same_error(made, got, right, lost=False) -> bool:
 
 
 def _equal(one, other) -> bool:
-    """Of what has no shape: False, too, where nobody can say."""
+    """Equality of what has no shape; also False where there is no telling."""
     try:
         return bool(np.all(one == other))
     except (TypeError, ValueError):
@@ -140,12 +140,12 @@ def _equal(one, other) -> bool:
 
 
 def _narrowest(*arrays) -> str:
-    """The dtype of these that has the fewest digits."""
+    """The dtype with the fewest digits among those of the arrays."""
     return max((str(np.asarray(array).dtype) for array in arrays), key=lambda dtype: NEAR.get(dtype, 0.0))
 
 
 def alike(one, other, share=None) -> bool:
-    """The same array or value, but for rounding, or for this share of the largest number?"""
+    """The same array or value, up to rounding, or up to this share of the largest number?"""
     try:
         if np.shape(one) != np.shape(other):
             return False

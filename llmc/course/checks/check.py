@@ -36,8 +36,8 @@ from llmc.course.mutation.program import solution_of
 from llmc.course.own_names import learners_names, names_of
 
 NOT_DONE = "not done yet: {}. Replace `raise NotImplementedError` with your code, run that cell, then this one."
-WATCHED = 3  # sizes with which races are looked for, in plain Python, which is slow
-KEPT = 4  # calls, the last ones, that an explanation may make again
+WATCHED = 3  # sizes at which races are looked for, in plain Python, which is slow
+KEPT = 4  # how many of the last calls an explanation may make again
 WIDTH = 72  # characters of a printed line; JupyterLab breaks longer ones in the middle of a word
 _open = []  # the checks whose blocks are running, innermost last
 _seed = None  # set by the tests of the checks, so that their runs repeat; None draws new inputs every time
@@ -56,7 +56,7 @@ class Tried(NamedTuple):
 class check:
     """Context manager around a check cell; `name` is the exercise's name, unique in the course."""
 
-    what = "function"  # that an answer is
+    what = "function"  # what an answer is
     explains = True  # does a wrong answer get an explanation? Not where the cell runs once more to find one
 
     def __init__(self, name):
@@ -71,7 +71,7 @@ class check:
         self._writable = set()  # ids of the functions that cannot take read-only arrays
         self._kept = []  # (array that was returned, copy of it)
         self._notes = []
-        self._may_call = ()  # functions of the notebook's that an answer may call, whatever they use
+        self._may_call = ()  # functions of the notebook that an answer may call, whatever they use
         self._watched = set()  # sizes of the arguments for which races were looked for
 
     def __enter__(self):
@@ -113,7 +113,7 @@ class check:
         return WrongAnswer(told, Kind.STATE) if told else None
 
     def _completed(self, found: Diagnosis) -> Diagnosis:
-        """With the call, folded, and an edit with which the whole check passes, if the learner's function stopped."""
+        """The same with the call, folded; if the function stopped, also with an edit that makes the check pass."""
         if found.kind is Kind.EXCEPTION and self.explains and self.calls:
             from llmc.course.checks.search import PythonSearch
 
@@ -131,7 +131,7 @@ class check:
         return error
 
     def _say_where_it_was(self, error, traceback):
-        """Raise the sentence on an answer that went on and on, or that was stopped; return if it was not running."""
+        """Raise the sentence about an answer that ran on and on, or was stopped; return if it was not running."""
         frames = exceptions.own_frames(traceback, self.cell)
         if frames and isinstance(error, StillRunning):
             journal.record_try(self.name)
@@ -159,7 +159,7 @@ class check:
         return self._buffers[-1].array
 
     def new(self, news):
-        """What the calls from here on have that those before had not: "some of z is -inf". Said if nothing is found."""
+        """What the calls from here on have that earlier ones did not: "some of z is -inf". Said if nothing is found."""
         self.news = news
 
     def say(self, note):
@@ -167,7 +167,7 @@ class check:
         self._notes.append(note)
 
     def may_call(self, *functions):
-        """Let answers call these functions of the notebook's, which use llmc themselves."""
+        """Let answers call these functions of the notebook, which use llmc themselves."""
         self._may_call += functions
 
     # -------------------------------------------------------------------------------------------------- calls
@@ -200,7 +200,7 @@ class check:
             parts, mine = labelled(name, right), labelled(name, got[name])
             for label, part in parts.items():
                 self.comparing = f"argument {label}" if name in outputs else label
-                made = mine.get(label) if label != name else got[name]  # which may be a list where a number is asked
+                made = mine.get(label) if label != name else got[name]  # which may be a list where a number is due
                 how |= {"look": exercise.look_for(name), **exercise.bounds(name, *given)}
                 compare(label, made, part, **how)
         self.comparing = ""
@@ -210,7 +210,7 @@ class check:
         exercise, (arguments, options) = self.exercise, copy.deepcopy(given)  # a reference may write to them
         names = exercise.returns.split() or [*before]
         reference = exercise.reference or solution_of(exercise.name).function()
-        unseen = io.StringIO()  # catch_warnings would make Python forget which of the learner's it has shown already
+        unseen = io.StringIO()  # catch_warnings would make Python forget which of the learner's warnings it has shown
         with np.errstate(all="ignore"), redirect_stdout(unseen), redirect_stderr(unseen):
             right = reference(*arguments, **options)
         if exercise.reference is None and not exercise.returns:  # it wrote into its arguments
@@ -219,10 +219,10 @@ class check:
             right = tuple(a - before[n] if n in adds and a is not None else a for n, a in after.items())
             right = right if len(names) > 1 else right[0]
         named = zip(names, [right] if len(names) == 1 else right, strict=True)
-        return dict(sorted(named, key=lambda each: getattr(each[1], "size", 0)))  # what is small is often made first
+        return dict(sorted(named, key=lambda each: getattr(each[1], "size", 0)))  # small results are often made first
 
     def _returned(self, result, expected) -> dict:
-        """{name: part} of what the function returned; WrongAnswer if these are not as many as it should return."""
+        """{name: part} of what the function returned; WrongAnswer if there are not as many as it should return."""
         names = self.exercise.returns.split()
         if len(names) < 2:
             if isinstance(result, tuple) and any(isinstance(expected[name], np.ndarray) for name in names):
@@ -278,7 +278,7 @@ class check:
         return result
 
     def faster(self, given, yours, times, **how):
-        """The answer must be `times` as fast as the given one: see `faster` in speed/timing.py."""
+        """The answer must be `times` times as fast as the given one: see `faster` in speed/timing.py."""
         from llmc.course.checks.speed.timing import faster
 
         return faster(self, given, yours, times, **how)
@@ -294,7 +294,7 @@ class check:
         return PythonSearch(self, label, call.outputs[label], right)
 
     def before_timing(self):
-        """The cell measures speed from here on: nothing to do, but for a run of it that is not about speed."""
+        """The cell measures speed from here on: nothing to do, except in a run that is not about speed."""
 
     @contextmanager
     def explained_as(self, exercise):
@@ -319,7 +319,7 @@ class check:
         return argument if mine or not isinstance(argument, np.ndarray) else read_only(argument)
 
     def _inspect_bands(self):
-        """Raise WrongAnswer when the call wrote outside of a buffer."""
+        """Raise WrongAnswer if the call wrote outside of a buffer."""
         for buffer in self._buffers:
             front, back = buffer.written_outside()
             if front or back:
@@ -327,7 +327,7 @@ class check:
                 raise WrongAnswer(f"your code wrote outside a {describe(buffer.array)} output: {where} it")
 
     def _inspect_earlier(self, result):
-        """Raise WrongAnswer when this call changed an array that an earlier one returned: it was returned twice."""
+        """Raise WrongAnswer if this call changed an array that an earlier one returned: it was returned twice."""
         if any(not np.array_equal(array, copy, equal_nan=True) for array, copy in self._kept):
             raise WrongAnswer(
                 "this call changed an array that an earlier call had returned: make a new array in every call"
@@ -343,7 +343,7 @@ def running() -> check | None:
 
 
 def say(sentences):
-    """Print them in lines that fit into a notebook."""
+    """Print the sentences in lines that fit into a notebook."""
     print(textwrap.fill(sentences, WIDTH, break_long_words=False, break_on_hyphens=False))
 
 

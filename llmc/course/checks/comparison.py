@@ -13,7 +13,7 @@ from llmc.course.checks.calls import alike
 from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, describe
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
-ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors are none
+ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors do not count
 LIKE = 1e-4  # two arrays are "the same" when they differ by less than this share of the largest entry
 ROWS = 4  # wrong entries that are listed
 MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
@@ -54,7 +54,7 @@ class Difference:
 
     @property
     def rounding(self) -> float:
-        """Share of the largest entry: smaller errors are none."""
+        """Share of the largest entry: smaller errors do not count."""
         return ROUNDING.get(self.dtype, ROUNDING["float64"])
 
     @property
@@ -79,13 +79,13 @@ class Difference:
             lines.append(f"    {str(list(at)):<14}{expected[at]:>{wide}.{digits}g}{got[at]:>{wide}.{digits}g}")
         with np.errstate(invalid="ignore"):  # inf - inf
             error = np.abs(got - expected)[wrong]
-        if (error < 3 * self.allowed[wrong]).all():  # by so little that one asks how much is allowed
+        if (error < 3 * self.allowed[wrong]).all():  # by so little that one wonders how much is allowed
             lines.append(f"The largest error is {error.max():.3g}; {self.allowed[wrong].max():.3g} is allowed.")
         return lines
 
 
 def same(a, b) -> bool:
-    """Equal up to LIKE, and not both zero; what holds an infinity is like nothing."""
+    """Equal up to LIKE, and not both zero; an array that holds an infinity is like no other."""
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     return bool(0 < largest < np.inf and np.abs(a - b).max() <= LIKE * largest)
 
@@ -209,7 +209,7 @@ def wrong_kind(name, got, expected) -> str:
 
 
 def exchanged(found, expected) -> bool:
-    """Are these {name: result} the right ones, but some of them under another's name?"""
+    """Are these {name: result} the right ones, but with some of them under each other's names?"""
     pairs = [(found[name], np.asarray(right)) for name, right in expected.items()]
     if not all(isinstance(got, np.ndarray | np.generic | float | int) for got, _ in pairs):
         return False
@@ -218,7 +218,7 @@ def exchanged(found, expected) -> bool:
 
 
 def _about_shape(got, expected) -> str:
-    """What would make the shape right, where its numbers show that."""
+    """What would make the shape right, where its numbers show it."""
     if got.ndim == 0 and expected.size > 1:
         over = next((word for word in ("sum", "mean") if _alike(getattr(expected, word)(), got)), None)
         return f": it is one number, the {over} of all that is expected" if over else ": it is one number"
@@ -240,7 +240,7 @@ def _about_shape(got, expected) -> str:
 
 
 def _as_many(got, expected) -> str:
-    """Which order of the axes, or reshape, makes as many numbers right."""
+    """Which order of the axes, or which reshape, makes an array of as many numbers right."""
     if [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]:
         return f": an axis of length 1 {'is missing' if got.ndim < expected.ndim else 'is too much or out of place'}"
     if got.size > MANY or got.ndim > MOST:

@@ -13,10 +13,10 @@ from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, 
 from llmc.course.checks.messages.numba_errors import by_compiler, why_not_compiled
 from llmc.course.own_names import is_check_name, is_learners_name
 
-NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not of an attribute
+NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not an attribute's
 SET_UP = "hint"  # every set-up cell imports it
 ONE_NUMBER = ("only length-1 arrays", "only 0-dimensional arrays", "only size-1")
-WHOLE_ARRAYS = {  # what wants one number or one truth, and what goes number by number instead
+WHOLE_ARRAYS = {  # what wants one number or one truth value, and what goes number by number instead
     r"\bif\b": "`if` decides once for a whole array: `np.where(condition, …, …)` decides for each number.",
     r"\band\b": "`and` wants one truth on either side: `(…) & (…)` goes number by number.",
     r"\bor\b": "`or` wants one truth on either side: `(…) | (…)` goes number by number.",
@@ -28,7 +28,7 @@ LOCKED = "Inputs must stay as they are, and so must views of them: `.copy()` mak
 
 
 def diagnosis_of(check, cell, error, traceback) -> Diagnosis:
-    """Of an exception that left the block of `check` in the frame `cell`."""
+    """The Diagnosis of an exception that left the block of `check` in the frame `cell`."""
     if isinstance(error, WrongAnswer):
         return error.diagnosis
     frame, line = _innermost_own(traceback, cell)
@@ -90,7 +90,7 @@ def _usual_cause(error, code) -> list[str]:
 
 
 def _one_number(code) -> list[str]:
-    """A sentence if one thing in the line wants one number and may have got an array; [] where it may be several."""
+    """A sentence if one thing in the line wants one number and may have got an array; [] where several may."""
     found = [advice for pattern, advice in WHOLE_ARRAYS.items() if re.search(pattern, code)]
     return found if len(found) == 1 else []
 

@@ -1,4 +1,4 @@
-'''An exercise is one object: what is right, which calls are tried, what else is asked, which mistakes have a name.
+'''An exercise is one object: what is right, which calls are tried, what else is required, which mistakes have a name.
 
     Exercise(
         "layernorm_backward",
@@ -13,7 +13,7 @@
         """,
     )
 
-A named mistake is an edit of our solution (`mutation/named.py`); its words go on from "dx equals the reference …". The
+A named mistake is an edit of our solution (`mutation/named.py`); its words continue "dx equals the reference …". The
 check compares what the edited solution gives with what the learner's function gives; the tests give each edited
 solution to the check, which must refuse it with these words.
 '''
@@ -30,7 +30,7 @@ class Exercise:
     """reference: a function of the same arguments (copies of them) that returns what is right, in order.
 
     Where it is None, our solution is the reference. cases: a generator function of the check, which yields what its
-    cell gives to `c.compare`. rules: functions of a `Tried` call that return a sentence, or None; they come before the
+    cell gives to `c.compare`. rules: functions of a `Tried` call that return a sentence, or None; they run before the
     numbers are compared. look: a section of the lesson ("2 · Forward"), any other place ("hint 2"), or {output: …}.
     rtol, atol: as in `compare`, for all outputs, or {output: …}, or a function of the call's arguments that returns one
     of these. slow: what to look at first if an answer is too slow.
@@ -68,7 +68,7 @@ class Exercise:
         return {name: _of(each, output) for name, each in zip(("rtol", "atol"), of_call)}
 
     def written(self, function, arguments, options) -> dict:
-        """{name: argument} of those that a call of the function must write."""
+        """{name: argument} of those that a call of the function must write to."""
         wanted = [*self.writes.split(), *self.adds.split()]
         given = named_arguments(function, arguments, options) if wanted else {}
         return {name: given[name] for name in wanted if name in given}
@@ -99,5 +99,5 @@ def labelled(label, value) -> dict:
 
 
 def _of(setting, output):
-    """The setting of one output."""
+    """The setting for one output."""
     return setting.get(output, setting.get("")) if isinstance(setting, dict) else setting

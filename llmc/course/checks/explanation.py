@@ -1,4 +1,4 @@
-"""From a wrong result to its Diagnosis: explainers in a list, tried in order, the first that knows more is taken.
+"""From a wrong result to its Diagnosis: a list of explainers, tried in order; the first that knows more is taken.
 
 buffers           what a buffer still holds: never written, overwritten, not cleared
 kept state        a fresh copy of the learner's function is right
@@ -22,15 +22,15 @@ from llmc.course.checks.patterns import BUFFERS, EXACT, ORDERS, first_match
 from llmc.course.mutation.edit import Edit
 
 FEW = 6  # indices that a sentence lists
-CHANCE = 1e-3  # that entries are right by chance, of which a sentence may say that they are right
+CHANCE = 1e-3  # that entries are right by chance, up to which a sentence may say that they are right
 NEARLY = 1e-3  # of the largest entry: errors smaller than this come from inexact numbers
 
 
 @dataclass
 class Case:
-    """A wrong result. difference: of arrays; None for texts, lists and whole numbers. search: what looks for edits.
+    """A wrong result. difference: of arrays; None for texts, lists and whole numbers. search: looks for edits.
 
-    Where the result is no output of the check's last call, or there is no check, there is nothing to search: None.
+    Where the result is not an output of the check's last call, or there is no check, there is nothing to search: None.
     """
 
     name: str
@@ -95,7 +95,7 @@ EXPLAINERS = (buffers, kept_state, named_mistakes, exact_patterns, edits_of_ours
 
 
 def explain(known: Diagnosis | None, difference: Difference | None, name, got, expected, look="") -> Diagnosis:
-    """What is to be said of a wrong result. known: what is known of it already, where there is no `difference`."""
+    """What to say about a wrong result. known: what is already known about it, where there is no `difference`."""
     check = running()
     explains = check is not None and check.explains
     if known is not None and known.kind is Kind.SHAPE:

@@ -38,7 +38,7 @@ def right_when_new(call, label, right) -> str:
 
 
 def _stale(call, solution) -> str:
-    """Call it on one array twice, with other numbers in it the second time: does the first result come again?"""
+    """Call it on one array twice, with other numbers in it the second time: does the first result come back?"""
     names = [*call.named]
     for at, value in enumerate(call.arguments):
         floats = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 2
@@ -75,7 +75,7 @@ def _outputs(call, function, arguments, options) -> dict:
 
 
 def _may_keep(program) -> bool:
-    """Has it a place for results: a global, a default argument, or an attribute?"""
+    """Does it have a place for results: a global, a default argument, or an attribute?"""
     nodes = [node for function in program.own for node in ast.walk(function)]
     attributes = [node.value for node in nodes if isinstance(node, ast.Attribute)]
     writes = any(isinstance(node, ast.Global) for node in nodes)
@@ -85,14 +85,14 @@ def _may_keep(program) -> bool:
 
 
 def _changeable_defaults(program) -> bool:
-    """Has it an argument whose default is made once, and can be changed?"""
+    """Does it have an argument whose default is made once, and can be changed?"""
     arguments = [function.args for function in program.own if isinstance(function, ast.FunctionDef)]
     values = [value for each in arguments for value in (*each.defaults, *each.kw_defaults)]
     return any(isinstance(value, ast.Dict | ast.List | ast.Set | ast.Call) for value in values)
 
 
 def _fresh(program):
-    """The learner's function without what its calls have left."""
+    """The learner's function without what its calls have left behind."""
     state = {name: value for name, value in program.names.items() if name != "__builtins__"}  # which may be a dict
     kept = {name: type(value)() for name, value in state.items() if type(value) in KEEPS}
     was, program.names = program.names, program.names | kept
@@ -103,7 +103,7 @@ def _fresh(program):
 
 
 def _other_numbers(array):
-    """Of nearly the same size, in other places."""
+    """Numbers of nearly the same size, in other places."""
     return np.roll(array.ravel(), 1).reshape(array.shape) * array.dtype.type(0.75)
 
 

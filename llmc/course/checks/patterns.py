@@ -147,7 +147,7 @@ def leaking(it: Difference):
 
 
 def _order_of(got, expected):
-    """order with got[i] = expected[order[i]], or None. (n, …) each."""
+    """order with got[i] = expected[order[i]], or None; (n, …) both."""
     n = len(got)
     if n < 2 or got.size < 3 or got.size > MANY or not _distinct(expected):
         return None

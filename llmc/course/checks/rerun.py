@@ -1,6 +1,6 @@
 """A check's cell that runs once more, on other numbers and with another function: quietly, and without progress.
 
-With our solution it makes calls that the failing check has not made; with an edited answer it tells if that passes.
+With our solution it makes calls that the failing check has not made; with an edited answer it tells whether it passes.
 """
 
 import inspect
@@ -23,16 +23,16 @@ except ImportError:  # Windows
     resource = None
 
 ROOM = 4 << 30  # bytes on top of what is in use: far more than the arrays of any check and all that a launch needs
-BEFORE, LONG_BEFORE, AFTER, FEW = 4, 60, 3, 1000  # calls before the one that failed: of many numbers, of FEW; behind it
+BEFORE, LONG_BEFORE, AFTER, FEW = 4, 60, 3, 1000  # calls before the one that failed: of many numbers, of FEW; after it
 SEEDS = (5, 6, 7)  # of the numbers that an edit must be right for
 
 
 class Enough(BaseException):
-    """The run has shown what was asked; no `except Exception` of a check cell may catch it."""
+    """The run has shown what was wanted; no `except Exception` of a check cell may catch it."""
 
 
 class Rerun:
-    """What becomes of `check` in the cell that runs once more, in front of its own class."""
+    """What `check` becomes in the cell that runs once more: a base class in front of its own."""
 
     explains = False
 
@@ -51,7 +51,7 @@ class Rerun:
         return False
 
     def call(self, function, *arguments, **options):
-        """As the check does it; the calls are noted."""
+        """As the check does; the calls are noted."""
         result = super().call(function, *arguments, **options)
         self._note(self.calls[-1])
         return result
@@ -99,7 +99,7 @@ def _run(check, answer, seed, seen, most) -> bool:
 
 @contextmanager
 def quietly():
-    """No progress, no output, no warnings, no array that takes all of the memory or holds what was there."""
+    """No progress, no output, no warnings, no array that takes all of the memory or holds what was there before."""
     was = journal.recording(False)
     try:
         with redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate(all="ignore"), little_memory():
@@ -112,7 +112,7 @@ def quietly():
 
 @contextmanager
 def little_memory():
-    """Inside the block, an array that takes this process far beyond what it has now is a MemoryError (on Linux)."""
+    """Inside the block, an array that takes this process far beyond what it has now raises MemoryError (on Linux)."""
     try:
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     except (OSError, AttributeError):  # another system

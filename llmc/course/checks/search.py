@@ -24,7 +24,7 @@ from llmc.course.own_names import learners_names
 WORK = 4_000_000  # numbers and turns of loops, in all runs of one search
 FEWEST = 40  # edits that are tried however many numbers a run has
 SHORT = 2000  # turns of loops that an edit may take in the case, if ten times those of what is edited are fewer
-WHOLE = 6  # edits that the whole check is run with; of a kernel 4
+WHOLE = 6  # edits that the whole check is run with; 4 for a kernel
 ALL = 2  # outputs of a case are explained
 
 
@@ -33,7 +33,7 @@ class Search:
     """A case that failed. label: of the wrong output, None if the code stopped. got, right: that output.
 
     Subclasses know the `case`, its `outputs` {label: value}, `others` [(case, what the learner's code gives, what is
-    right)], and `ours`, our source. `mistaken`, `edited_ours` and `edited_theirs` yield codes for `run` to run on.
+    right)], and `ours`, our source. `mistaken`, `edited_ours` and `edited_theirs` yield codes for `run`.
     """
 
     check: object
@@ -52,7 +52,7 @@ class Search:
         return self._first(self.edited_ours())[0]
 
     def repair(self) -> Edit | None:
-        """The edit of the learner's code with which the whole check passes, or two; None where more lines do."""
+        """The edit of the learner's code with which the whole check passes, or two; None if edits of more lines do."""
         found, whole = [], 0
         with learners_names(), quietly():
             for edit, code in self.edited_theirs():
@@ -132,7 +132,7 @@ class PythonSearch(Search):
                 theirs = self.run(self.case.function, call).get(self.label) if call.arguments is not None else None
                 if theirs is not None and call.outputs.get(self.label) is not None:
                     found.append((call, theirs, call.outputs[self.label]))
-        return sorted(found, key=lambda each: alike(each[1], each[2]))  # those that are wrong, too, tell more
+        return sorted(found, key=lambda each: alike(each[1], each[2]))  # those that are also wrong tell more
 
     def run(self, code, call) -> dict:
         most = max([SHORT, *(10 * turns for turns in self._taken.values())]) if call is self.case else TURNS

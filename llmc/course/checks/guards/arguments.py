@@ -4,8 +4,8 @@ Inputs are read-only arrays, so that a write stops at its line. Some code cannot
 reads them: a Numba kernel with explicit signatures, say, or C that asks for a writable buffer. It gets writable copies
 instead, which are compared with the originals after the call.
 
-A list has no such lock: `grads[k] = grads[k] / scale` gives the caller's list another array, and whoever looks into the
-list afterwards takes the result for the input.
+A list has no such lock: `grads[k] = grads[k] / scale` puts another array into the caller's list, and whoever looks into
+the list afterwards takes the result for the input.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ class Protected:
         return self._on_copies(run, function), True
 
     def _start_again(self):
-        """Buffers and generators become what they were before the first try."""
+        """Make buffers and generators what they were before the first try."""
         for whole, held in self.held:
             whole[...] = held
         for generator, state in self.states:
@@ -121,5 +121,5 @@ def _items(value):
 
 
 def _alike(new, old) -> bool:
-    """Is it the same after all, as a number that was put in the place of an equal one is?"""
+    """Is it the same after all, like a number that was replaced by an equal one?"""
     return not isinstance(old, np.ndarray | list | dict) and type(new) is type(old) and new == old

@@ -1,7 +1,7 @@
 """An answer that does not come to an end, and one that the Stop button ended: in which line was it?
 
-A check counts the processor time of its thread, because a busy machine makes no answer endless. It works in the main
-thread alone, where there is `signal.setitimer`; compiled code ends when it likes, and nobody says anything then.
+A check counts the processor time of its thread, because a busy machine does not make an answer endless. It works
+only in the main thread, where there is `signal.setitimer`; compiled code ends when it likes, and nothing is said then.
 """
 
 import ast
@@ -42,10 +42,10 @@ class Limit:
 
     def __init__(self, cell):
         self.cell, self.began, self.began_wall, self.late = cell, time.thread_time(), time.perf_counter(), False
-        self.before = None  # the handler that was there; None while this one is not
+        self.before = None  # the handler that was there before; None while this one is not in place
 
     def start(self):
-        """Begin to count, unless somebody else does."""
+        """Begin to count, unless something else already does."""
         mine = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
         if mine and not any(signal.getitimer(signal.ITIMER_VIRTUAL)):
             self.before = signal.signal(signal.SIGVTALRM, self._look) or signal.SIG_DFL
@@ -65,9 +65,9 @@ class Limit:
         self.began, self.began_wall, self.late = time.thread_time(), time.perf_counter(), False
 
     def _look(self, number, frame):
-        """Raise StillRunning in the learner's code if it was there the last time, too, after all these seconds.
+        """Raise StillRunning in the learner's code if it was also running at the last look, after all these seconds.
 
-        What has just left compiled code may end at once.
+        A call that has just left compiled code may be about to end.
         """
         taken = time.thread_time() - self.began
         if taken < SECONDS or not self._is_the_learners(frame):
@@ -79,11 +79,11 @@ class Limit:
             raise StillRunning(taken)
 
     def _is_the_learners(self, frame) -> bool:
-        """Does the learner's code run, and nothing of ours on its behalf? Numba compiles as long as it must."""
+        """Is the learner's code running, and nothing of ours on its behalf? Numba may compile as long as it must."""
         while frame is not None and frame is not self.cell:
             file = frame.f_code.co_filename
             if not is_foreign(file):
-                return not file.endswith(", edited>")  # what the search for a mistake makes has a limit of its own
+                return not file.endswith(", edited>")  # what the search for a mistake runs has a limit of its own
             if file.startswith(COMPILER):
                 return False
             frame = frame.f_back
@@ -91,7 +91,7 @@ class Limit:
 
 
 def begin():
-    """The function of the running check's learner is called, if there is one."""
+    """Tell the running check, if there is one, that the learner's function is called."""
     if _open:
         _open[-1].begin()
 
@@ -109,7 +109,7 @@ def where(frames) -> str:
 
 
 def _loop_around(frame, line) -> str | None:
-    """The `while` that a line lies in, the innermost; None without one."""
+    """The innermost `while` that a line lies in; None without one."""
     with suppress(SyntaxError):
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
         loops = [node for node in ast.walk(tree) if isinstance(node, ast.While)]

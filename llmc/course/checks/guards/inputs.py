@@ -48,7 +48,7 @@ def guard_of(dtype):
 
 
 def guarded(values) -> Buffer:
-    """A C-contiguous buffer that holds `values`, with guard bands around it; to messages no view of the whole."""
+    """A C-contiguous buffer that holds `values`, with guard bands around it; messages do not see it as a view."""
     values = np.asarray(values)
     whole = np.full(values.size + 2 * BAND, guard_of(values.dtype))
     array = np.frombuffer(whole.view("u1").data, values.dtype, values.size, BAND * whole.itemsize).reshape(values.shape)

@@ -1,4 +1,4 @@
-"""What a learner's function must not use while it is checked: llmc, since a call of the finished layer is no answer.
+"""What a learner's function must not use while it is checked: llmc, since calling the finished layer is no answer.
 
 Nor does it see the variables of check cells, where one that ignores an argument would find the right array:
 `llmc.course.own_names`.
@@ -18,8 +18,8 @@ PACKAGE = Path(__file__).parents[3]  # …/llmc; not resolved, because code obje
 COURSE = PACKAGE / "course"
 TESTS = str(PACKAGE / "tests")  # which define answers of their own
 FOREIGN = (str(PACKAGE), str(Path(np.__file__).parents[1]), sysconfig.get_path("stdlib"))  # not written by a learner
-# what of llmc may run on an answer's behalf: this module, the arrays of `find_races`, what looks how long an answer
-# takes, np.empty, marked, and what waits while Numba compiles
+# what in llmc may run on an answer's behalf: this module, the arrays of `find_races`, what checks how long an answer
+# takes, the marked np.empty, and what waits while Numba compiles
 INSIDE = ("races/watched.py", "checks/guards/endless.py", "uncleared.py", "compilation.py", "mutation/program.py")
 OPEN = (__file__, TESTS, *(str(COURSE / file) for file in INSIDE))
 
@@ -67,7 +67,7 @@ def _within(frame, codes) -> bool:
 
 
 def _unwatched():
-    """Watch nothing while Numba compiles: its hundred thousands of calls would take several times as long."""
+    """Watch nothing while Numba compiles: its hundreds of thousands of calls would take several times as long."""
     watch = sys.getprofile()
     sys.setprofile(None)
     return watch

@@ -34,7 +34,7 @@ class LeftRunning:
 
 
 def _sample(array):
-    """Some thousand numbers from all over the array: a copy of all would take so long that the threads catch up."""
+    """A few thousand numbers from all over the array: copying all would take so long that the threads catch up."""
     return array.reshape(-1)[:: array.size // SAMPLE + 1].copy()
 
 
@@ -42,7 +42,7 @@ RACE = 'lesson 11, section "9.1 · A race"'  # a test compares this title with t
 
 
 def no_race(watch):
-    """Raise WrongAnswer if `find_races` saw a race, or an index outside of its array; None is no evidence."""
+    """Raise WrongAnswer if `find_races` saw a race, or an index outside of its array; None proves nothing."""
     if watch is not None and watch.outside:
         raise WrongAnswer(
             f"an index outside of its array: {watch.outside}. Compiled, nothing checks an index: your function reads "

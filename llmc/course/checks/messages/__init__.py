@@ -1,1 +1,1 @@
-"""What a check says of a wrong answer: values first, words at the end."""
+"""What a check says about a wrong answer: values first, words at the end."""

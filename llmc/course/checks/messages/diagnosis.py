@@ -1,4 +1,4 @@
-"""What a check says of a wrong answer: a Diagnosis, made of values, which is put into words once, here, at the end.
+"""What a check says about a wrong answer: a Diagnosis, made of values, which is put into words once, here, at the end.
 
     ✗ layernorm_backward: dx equals the reference without the mean(dnorm) term.       the cause
     → Where to look: lesson 01, section "3.6 · The two means fall out".               the place
@@ -22,7 +22,7 @@ from llmc.course.exercises.catalog import SECTION, section_link, with_headings
 from llmc.terminal import in_notebook
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
-# JupyterLab breaks the lines of an error in the middle of words; these it breaks between them, and tables nowhere.
+# JupyterLab breaks the lines of an error in the middle of words; it breaks these between words, and tables nowhere.
 STYLE = "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);padding-left:8px;"
 STYLE += "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 TABLE = "white-space:pre;overflow-x:auto"
@@ -50,7 +50,7 @@ class Diagnosis:
     """sentence: the cause. more: further sentences that a reader needs. look: where to look, perhaps 'lesson 01, …'.
 
     output: which result is wrong. table: lines. picture: where it is wrong, in place of the table. folded: the call and
-    what else is known, which a notebook hides until it is asked.
+    what else is known, which a notebook hides until asked.
     """
 
     kind: Kind
@@ -187,7 +187,7 @@ def arrays_in(line: str, variables: dict) -> str:
 
 
 def listed(names, last="and", many=6) -> str:
-    """ "dx, dw and db"; of more than `many` the first ones."""
+    """ "dx, dw and db"; of more than `many`, only the first ones."""
     names = [*map(str, names)]
     if len(names) > many:
         return f"{', '.join(names[:many])} and {len(names) - many} more"

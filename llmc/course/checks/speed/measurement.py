@@ -14,9 +14,9 @@ from llmc.course.checks.guards import endless
 WALL, PROCESSOR, THREAD = 0, 1, 2  # the clocks: seconds that pass, those of this process, those of this thread
 ROUNDS, TURNS = 4, 21  # at most
 SECONDS = 0.8  # of processor time in a round
-SHORT = 25  # percent of the calls are shorter than the one whose seconds are told
-CLEARLY = 0.9  # below what is hopeless by more than one round differs from the next
-MISSED = 0.25  # of the seconds that passed: so little processor time is none that was counted
+SHORT = 25  # percent of the calls are shorter than the one whose seconds are reported
+CLEARLY = 0.9  # below what is hopeless by more than rounds differ from each other
+MISSED = 0.25  # of the seconds that passed: with less processor time than that, it was not counted
 COARSE = 0.001  # seconds: a clock with longer steps (16 ms on Windows) cannot time one call
 
 
@@ -30,7 +30,7 @@ class Speed(NamedTuple):
 
 
 def measure(functions, bar) -> Speed:
-    """The best of a few rounds of functions of nothing: `given`, which has one thread, `yours`, perhaps a limit.
+    """The best of a few rounds of functions without arguments: `given`, in one thread, `yours`, and perhaps a limit.
 
     One round where `yours` is at least `bar` times as fast as `given`, two where it clearly is not, else ROUNDS.
     """
@@ -54,7 +54,7 @@ def _limit(turns) -> float:
 
 
 def _usual(seconds) -> float:
-    """Of a call that nothing lengthened. Not the shortest one: some systems count a call in steps of milliseconds."""
+    """Those of a call that nothing lengthened. Not the shortest: some systems count a call in steps of milliseconds."""
     return float(np.percentile(seconds, SHORT, method="higher"))
 
 

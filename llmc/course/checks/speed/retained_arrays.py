@@ -22,7 +22,7 @@ DEFAULT, ATTRIBUTE, CLOSURE = "a default argument", "an attribute of the functio
 
 
 def retained(function) -> dict[str, int]:
-    """What holds arrays that the function can reach, and that of the functions that it calls; and how many bytes."""
+    """What holds the arrays that the function, or a function that it calls, can reach; and how many bytes."""
     todo, seen, bytes_of = [("", function)], set(), {}
     with learners_names():
         while todo and len(seen) < MANY:
@@ -47,7 +47,7 @@ def retained_bytes(function) -> int:
 
 
 def no_more_than(function, limit, allowed):
-    """Raise WrongAnswer if a function keeps arrays of more bytes than `limit`. allowed: that, as the task says it."""
+    """Raise WrongAnswer if a function keeps arrays of more bytes than `limit`. allowed: that, in the task's words."""
     if retained_bytes(function) > limit:
         kept = f"right, but {said_of_retained(function)}, and {allowed}: such arrays take memory, too"
         raise WrongAnswer(kept, Kind.DEMAND)
@@ -96,6 +96,6 @@ def _is_learners(thing) -> bool:
 
 
 def _names(code) -> set:
-    """The names that a code reads, also in functions inside of it."""
+    """The names that code reads, also in functions inside of it."""
     inside = (_names(constant) for constant in code.co_consts if hasattr(constant, "co_code"))
     return {*code.co_names}.union(*inside)

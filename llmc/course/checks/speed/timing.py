@@ -19,7 +19,7 @@ KEEPS_UP = 0.8  # times as fast: enough for an answer without temporary arrays, 
 
 
 def race(*functions, rounds=9, seconds=1.2, clock=perf_counter):
-    """Median seconds of each function of nothing. They take turns, so that a slow moment hits all of them alike.
+    """Median seconds of each function, called without arguments. They take turns, so a slow moment hits them all alike.
 
     One untimed turn warms up caches, and compiles what must be compiled. Ends after `rounds` turns, or after 3 once
     `seconds` have passed, or after 1 once four times as many have, so that a slow candidate does not take for ever.
@@ -41,10 +41,10 @@ def race(*functions, rounds=9, seconds=1.2, clock=perf_counter):
 
 
 def faster(c, given, yours, times, *, limit=None, of=None, scale=1.0, lean=None) -> Speed:
-    """Raise WrongAnswer unless `yours` is `times` as fast as `given`, both functions of nothing; else say how fast.
+    """Raise WrongAnswer unless `yours` is `times` times as fast as `given` (no arguments); else say how fast.
 
     c: the check, whose exercise says what to look at first when it is too slow. given: runs in one thread. times: below
-    1, `yours` may be slower. limit: a function that takes turns with both; the message says which share of its speed
+    1, `yours` may be slower. limit: a function that takes turns with both; the message says what share of its speed
     was reached, taking `scale` times its seconds, and calls it `of`. lean: bytes; an answer whose temporary arrays take
     no more passes if it keeps up with the given function. BLAS gets one thread: on a busy machine several wait for each
     other.
@@ -74,7 +74,7 @@ def faster(c, given, yours, times, *, limit=None, of=None, scale=1.0, lean=None)
 
 
 def _temporaries(yours) -> int:
-    """Bytes that the arrays it makes take at most, but in its first call: that may fill caches."""
+    """The most bytes that the arrays it makes take, except in its first call, which may fill caches."""
     among_learners_names(yours)()
     return peak_bytes(yours)
 
@@ -93,7 +93,7 @@ def _goal(times) -> str:
 
 
 def _lean_would_do(memory, lean, function) -> str:
-    """What would pass, too."""
+    """What would also pass."""
     kept = said_of_retained(function)
     takes = f"arrays take {memory / 1e6:.1f} MB{f' (counted with them: {kept})' if kept else ''}"
     return (
