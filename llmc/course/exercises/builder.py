@@ -1,7 +1,7 @@
 """solutions/NN_topic.ipynb -> exercises/NN_topic.ipynb: `llmc exercises build [--check]`.
 
 Code between `### BEGIN SOLUTION` and `### END SOLUTION` becomes a stub; outputs, and cells tagged "solution-only", go.
-Check cells get the imports that they begin with, and links onward below them (additions.py). Everything else is the
+Check cells get imports at their beginning, and links onward below them (additions.py). Everything else is the
 same, so an exercise is solved by replacing its stubs and nothing else. In CUDA C, held in a string, the markers are
 comments (`// ### BEGIN SOLUTION`), and the stub is one that no compiler accepts.
 """

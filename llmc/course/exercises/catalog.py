@@ -97,7 +97,7 @@ class Section(NamedTuple):
 
 
 def section(notebook: Path, beginning: str) -> Section | None:
-    """The first section of a lesson whose heading, as plain text, begins so; None when there is none."""
+    """The first section of a lesson whose heading, as plain text, begins like this; None when there is none."""
     cells = [cell for cell in cells_of(notebook) if cell.kind == "markdown"]
     found = ((heading.strip(), cell.id) for cell in cells for heading in HEADING.findall(cell.source))
     return next((Section(*each) for each in found if plain(each[0]).startswith(plain(beginning))), None)

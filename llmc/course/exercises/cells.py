@@ -90,7 +90,7 @@ class Tee:
 
 
 def _stand_ins() -> dict:
-    """The little of IPython that lessons import, for where it is not installed."""
+    """The few parts of IPython that lessons import, for where it is not installed."""
     if sys.modules.get("IPython") or find_spec("IPython"):
         return {}
     module, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")

@@ -1,4 +1,4 @@
-"""Where the files of the course lie: in the checkout, and in the copy of its own that a learner works in.
+"""Where the files of the course lie: in the checkout, and in the learner's own copy to work in.
 
     checkout                        copy (`llmc start my-course`)
     notebooks/01_layernorm.ipynb    01_layernorm.ipynb
@@ -6,7 +6,7 @@
     exercises/01_layernorm.ipynb    exercises/exercise_01_layernorm.ipynb
     solutions/01_layernorm.ipynb    solutions/solution_01_layernorm.ipynb
 
-A tab of JupyterLab shows nothing but a file's name, and cuts off its end: hence the words in front.
+A JupyterLab tab shows nothing but a file's name, and cuts off its end: hence the words in front.
 """
 
 import os

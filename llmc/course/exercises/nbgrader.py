@@ -1,7 +1,7 @@
 """`llmc exercises export --nbgrader DIR`: the exercises as a course of nbgrader, which collects and grades notebooks.
 
 DIR/source/01_layernorm/01_layernorm.ipynb holds our solutions. `nbgrader generate_assignment` puts the stubs of
-exercises/ in their place, because DIR's settings name `preprocessors`: its own stub is always the same, and no CUDA C.
+exercises/ in their place, because DIR's settings name `preprocessors`: its own stub is always the same, and not CUDA C.
 """
 
 import re
@@ -14,7 +14,7 @@ from llmc.files.atomic_write import atomic_folder
 
 PLAIN = {"schema_version": 3, "grade": False, "locked": False, "solution": False, "task": False}  # nbgrader's metadata
 GRADED = PLAIN | {"grade": True, "locked": True}
-LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./|\d\d_)[^)]+\)")  # to what is not where the students are
+LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./|\d\d_)[^)]+\)")  # to files that the students do not have
 CHECKS = "from llmc.course.authoring.graded import graded_check, graded_kernel_check"
 SETTINGS = """# nbgrader's settings for this course, as `llmc exercises export` wrote them; change what you like.
 from llmc.course.exercises.nbgrader import preprocessors
@@ -36,7 +36,7 @@ def export(folder: Path, root: Path) -> str:
 
 
 def source_of(solution: Path):
-    """The notebook, with answers, that nbgrader makes an assignment of. Points are minutes, as in `exercises grade`."""
+    """The notebook, with answers, that becomes nbgrader's assignment. Points are minutes, as in `exercises grade`."""
     notebook = notebooks.read(solution)
     notebook.cells = [c for c in notebook.cells if builder.SOLUTION_ONLY not in c.metadata.get("tags", [])]
     setup = next(cell.source for cell in notebook.cells if cell.cell_type == "code")

@@ -40,7 +40,7 @@ def read(path: Path):
         _give_ids(raw["cells"])
         raw["nbformat"], raw["nbformat_minor"] = 4, 5
         notebook = canonical(nbformat.v4.reads(json.dumps(raw)))
-        to_text(notebook)  # what cannot be written again is none
+        to_text(notebook)  # what cannot be written again is no notebook
         return notebook
     except (TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a Jupyter notebook; {SAVE_AGAIN}.") from error
@@ -113,9 +113,9 @@ def execute(path: Path, timeout: float = 300):
 
 
 def environment():
-    """The kernel imports this llmc, also when it is not installed, sees this environment as activated, draws inline.
+    """The kernel imports this llmc, even if it is not installed, sees this environment as activated, and draws inline.
 
-    What a lesson says of a measurement must hold where its output is stored (`llmc.course.measure.finding`).
+    What a lesson says about a measurement must hold where its output is stored (`llmc.course.measure.finding`).
     """
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))

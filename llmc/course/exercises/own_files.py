@@ -1,6 +1,6 @@
 """The files behind `llmc start` and `llmc update`: what the course gives, what a copy of it holds, where it may lie.
 
-Everything here refuses rather than guesses: a folder that is not empty, a damaged notebook, a place of git's.
+Everything here refuses rather than guesses: a folder that is not empty, a damaged notebook, a place that is git's.
 
 A copy's .llmc-course.json remembers what it was given: {"version": 2, "cells": {notebook: {cell id: fingerprint}},
 "files": {file: digest}, "course": digest of all}, with paths relative to the copy.
@@ -71,7 +71,7 @@ def built(solution: Path) -> list[dict]:
 
 
 def course_files(root) -> dict:
-    """{path in the copy: path in the checkout} of all that is no notebook."""
+    """{path in the copy: path in the checkout} of all that is not a notebook."""
     paths = [root / "exercises" / FOR_ASSISTANTS]
     paths += [path for folder in FOR_LESSONS for path in sorted((root / "notebooks" / folder).rglob("*"))]
     paths = [path for path in paths if path.is_file() and not path.name.startswith(".")]
@@ -93,13 +93,13 @@ def as_notebook(data: bytes, path) -> dict:
 
 
 def read_bytes(path) -> bytes:
-    """What a file holds. Raises UserError for a folder, a pipe and what else is no file."""
+    """What a file holds. Raises UserError for a folder, a pipe and whatever else is not a file."""
     with opened(path) as file:
         return file.read()
 
 
 def read_state(copy) -> dict:
-    """What the copy was given so far. Raises UserError for a folder that is no copy."""
+    """What the copy was given so far. Raises UserError for a folder that is not a copy."""
     path = copy / MARKER
     if not path.is_file():
         raise UserError(f"{copy} is not a copy of the course; make one with `{llmc_command('start', 'my-course')}`.")
@@ -111,7 +111,7 @@ def read_state(copy) -> dict:
 
 
 def new_state() -> dict:
-    """Of a copy that was given nothing."""
+    """The state of a copy that was given nothing."""
     return {"version": 2, "cells": {}, "files": {}, "course": None}
 
 
@@ -151,9 +151,9 @@ def write_bytes(path, data):
 
 
 def write_over(path, mine: bytes | None, data: bytes) -> bool:
-    """Write over a file that still holds mine (None: is not there); False, and nothing is done, if it was saved."""
+    """Write over a file that still holds `mine` (None: does not exist); False, with nothing done, if it was saved."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    write_bytes(new, data)  # which takes its time
+    write_bytes(new, data)  # which takes a while
     same = (read_bytes(path) if path.exists() else None) == mine
     new.replace(path) if same else new.unlink()
     return same

@@ -1,8 +1,8 @@
 """`git pull` for a checkout in which somebody has run or edited notebooks, where git by itself would refuse.
 
 What was written never leaves its place. After a fetch, each notebook that both the learner and the course have changed
-is merged where it lies (merging.py), the index says that git need not write it, and git moves on. Killed anywhere in
-between, the next pull does the same again and comes to the same.
+is merged where it lies (merging.py), the index says that git need not write it, and git moves on. If it is killed
+anywhere in between, the next pull does the same again, with the same result.
 """
 
 import shutil
@@ -102,7 +102,7 @@ def _bring(path, base, course) -> tuple[bytes, bytes, list]:
     """
     mine = read_bytes(path)
     cells, given = as_notebook(mine, path)["cells"], fingerprints(as_notebook(base, path)["cells"])
-    new, lines = course or base, []  # where it was only run, or git shall drop it
+    new, lines = course or base, []  # where it was only run, or git is to drop it
     if fingerprints(cells) != given and course:
         merged = merge(cells, as_notebook(course, path)["cells"], given)
         new, lines = to_json({**as_notebook(mine, path), "cells": merged.cells}).encode(), merged.report()
@@ -124,7 +124,7 @@ def _run(root, *words, stdin="") -> str:
 
 
 def _git(root, *words, stdin=""):
-    """A fetch may ask for a password, and ends with Ctrl-C; what writes here comes to its end, whatever ends us."""
+    """A fetch may ask for a password, and ends with Ctrl-C; what writes here runs to its end, whatever ends us."""
     how = {"cwd": root, "env": _environment(), "start_new_session": words[0] != "fetch"}
     with subprocess.Popen(["git", *words], stdin=PIPE, stdout=PIPE, stderr=PIPE, **how) as git:
         out, err = git.communicate(stdin.encode())

@@ -1,8 +1,8 @@
 """Links in a notebook that moves from the checkout into a learner's copy.
 
-`../exercises/01_layernorm.ipynb` in a lesson becomes `exercises/exercise_01_layernorm.ipynb`, which is in the copy too,
+`../exercises/01_layernorm.ipynb` in a lesson becomes `exercises/exercise_01_layernorm.ipynb`, also in the copy,
 and a link that shows the path shows the new one;
-`../llmc/model.py` becomes the way from the copy to the checkout.
+`../llmc/model.py` becomes the path from the copy to the checkout.
 """
 
 import os
