@@ -24,7 +24,7 @@ def note(ax, part):
 
 
 def note_step(ax, start, end, through=""):
-    """Note an arrow; what goes on from where the last one ended is one chain: "context → GPT-2 → logits"."""
+    """Note an arrow; arrows that go on from where the last one ended form one chain: "context → GPT-2 → logits"."""
     parts = _parts.setdefault(ax, [])
     start, *way = [_plain(name) for name in (start, through, end) if name]
     if not (parts and parts[-1].endswith(f"→ {start}")):

@@ -70,7 +70,7 @@ def blank_axes(xlim, ylim, title="", *, width=WIDEST):
 def panels(columns, rows=1, title="", *, width=WIDEST, height=3.6, **options):
     """(figure, array of axes) for plots side by side, under one title; (rows, columns) of them where there are rows.
 
-    height: inches of one row. options: as of plt.subplots, for example sharey=True or width_ratios=(2, 1).
+    height: inches of one row. options: as for plt.subplots, for example sharey=True or width_ratios=(2, 1).
     """
     import matplotlib.pyplot as plt
 

@@ -63,7 +63,7 @@ def _marks(ax, limits, label):
 
 
 def stacked_bars(ax, rows, *, text="{:,.3g}", colors=PARTS, least=0.07):
-    """Draw {row: {part: number}}: one horizontal bar a row, its parts one behind the other, named in the legend.
+    """Draw {row: {part: number}}: one horizontal bar a row, its parts one after the other, named in the legend.
 
     text: the format of the number in a part; parts below the share `least` of the longest bar are too narrow for one.
     """

@@ -1,4 +1,4 @@
-"""Curves: several runs of one thing, the levels that they should reach, ticks that can be read."""
+"""Curves: several runs of one thing, the levels that they should reach, and readable ticks."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ LOOKS = ((BLUE, "-"), (RED, "--"), (GREEN, "-."), (ORANGE, ":"), (PURPLE, (0, (5
 def curves(ax, runs, x=None, *, looks=LOOKS, width=2.4):
     """Draw {name: losses (steps,)}, or {name: losses (seeds, steps)}: each seed faint, their median bold.
 
-    Each name has its own colour and dash, so the lines differ without colour, too. x: (steps,), by
+    Each name has its own colour and dash, so the lines differ even without colour. x: (steps,), by
     default 0, 1, 2, … The caller adds labels, scale and legend.
     """
     for (name, losses), (color, dash) in zip(runs.items(), looks):
@@ -23,7 +23,7 @@ def curves(ax, runs, x=None, *, looks=LOOKS, width=2.4):
 
 
 def level(ax, y, text, *, color=GREY, side="right", below=False):
-    """Draw a horizontal line to compare with, ln V for example, and what it is, at the right or left end of it."""
+    """Draw a horizontal line to compare with, ln V for example, and say what it is, at its right or left end."""
     ax.axhline(y, color=color, lw=1.3, ls=":", zorder=1)
     at, inward = (1, -4) if side == "right" else (0, 4)
     look = dict(ha=side, va="top" if below else "bottom", size=9.5, color=ink(color), textcoords="offset points")
@@ -32,7 +32,7 @@ def level(ax, y, text, *, color=GREY, side="right", below=False):
 
 
 def moment(ax, x, text, *, color=GREY, side="right", height=0.97):
-    """Draw a vertical line where something happens, and what it is, to the right or left of it.
+    """Draw a vertical line where something happens, and say what it is, to the right or left of it.
 
     height: where the text begins, 0 at the bottom to 1 at the top.
     """

@@ -23,7 +23,7 @@ def box(ax, x, y, name, shape="", *, color=BLUE, width=2.4, height=1.0, filled=F
 
 
 def area(ax, xlim, ylim, text="", *, color=GREY, dashed=False):
-    """Draw a pale ground under a part of a diagram, or a dashed frame around it, its text in the upper left corner."""
+    """Draw a pale ground under a part of a diagram, or a dashed frame around it, with text in its upper left corner."""
     place = Place(xlim[0], ylim[0], xlim[1] - xlim[0], ylim[1] - ylim[0], " ".join(text.split()))
     look = dict(facecolor="none", edgecolor=color, linestyle="--", lw=1.3) if dashed else dict(facecolor=PALE, lw=0)
     _round(ax, place, zorder=0, **look)
@@ -57,7 +57,7 @@ def flow(ax, stages, at=(0, 0), *, step=3.2, **look):
     """Draw boxes from left to right and an arrow from each to the next; returns their Places.
 
     stages: (name, shape) or (name, shape, color) of each. at: the middle of the first. step: from one middle to the
-    next. look: as of `box`.
+    next. look: as for `box`.
     """
     places = []
     for k, (name, shape, *color) in enumerate(stages):
@@ -69,7 +69,7 @@ def flow(ax, stages, at=(0, 0), *, step=3.2, **look):
 
 
 def way_back(ax, start, end, text="", *, color=GREY, depth=0.8):
-    """Draw an arrow that leaves one Place downwards, passes under all between, and enters another from below.
+    """Draw an arrow that leaves one Place downwards, passes under all those between, and enters another from below.
 
     depth: how far below the start; negative: above all instead.
     """

@@ -19,7 +19,7 @@ def number_grid(
     label, color: the text above, and its colour. limit: cells are coloured by their numbers, blue negative,
     white 0, orange positive, strongest from ±limit on (by default the largest number). colors: instead of that, one
     colour for all cells, a list of one for each row, or of lists of one for each cell; they are drawn pale. text: for
-    a cell: a function of its number, or "" for nothing; by default `number_text`. frame: cells (i, j) to
+    each cell: a function of its number, or "" for nothing; by default `number_text`. frame: cells (i, j) to
     outline. rows, columns: names, to the left and above. wide: width of a cell; its height is 1.
     """
     values = np.atleast_2d(values)
@@ -85,7 +85,7 @@ def _grounds(values, limit, colors):
 
 
 def _each(given, items):
-    """One of them for each item."""
+    """One value for each item."""
     return [given] * len(items) if isinstance(given, str | int | float) else list(given)
 
 

@@ -1,7 +1,7 @@
 """A training run seen live in a notebook: a progress bar and a loss plot that redraw in place, then stay as a picture.
 
-Both are ordinary outputs (HTML and PNG) that are replaced while the run goes on. So nothing needs a widget at the
-time of reading: JupyterLab shows the movement, and nbconvert, nbval or a code-hosting page the last state.
+Both are ordinary outputs (HTML and PNG) that are replaced while the run goes on. So no widget is needed at
+reading time: JupyterLab shows the movement, and nbconvert, nbval or a code-hosting page the last state.
 """
 
 import time

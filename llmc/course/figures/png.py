@@ -1,8 +1,8 @@
 """PNGs of figures as stored notebooks keep them: each once, with its alt text, in 256 well-chosen colours.
 
-That takes about a third of the bytes of 16 million colours.
+That takes about a third of the bytes that 16 million colours take.
 A figure is white paper, a few colours and the shades between them at the edges of letters and lines: that many colours
-show it as it was. Pillow does it, which matplotlib itself requires and writes its PNGs with.
+show it as it was. Pillow does this; matplotlib itself requires it, and writes its PNGs with it.
 """
 
 from base64 import b64decode, b64encode
@@ -13,7 +13,7 @@ FAR = 20  # of 255: if any pixel would move further in red, green or blue, all c
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture in fewer bytes, with all its colours where 256 would show. Deterministic."""
+    """The same picture in fewer bytes, with all its colours where having only 256 would show. Deterministic."""
     from io import BytesIO
 
     import numpy as np

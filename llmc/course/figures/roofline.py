@@ -88,7 +88,7 @@ def _intensity(row) -> float:
 
 
 def _points(ax, name, versions, color, marker, labels):
-    """One function: a line of points, and the names of its versions, to the right and to the left of it in turns."""
+    """One function: a line of points, and the names of its versions, alternately to the right and to the left of it."""
     x, y = [_intensity(row) for row in versions], [row["tflop_s"] for row in versions]  # TFLOP/s
     ax.plot(x, y, color=color, lw=1, alpha=0.5, zorder=2)
     ax.scatter(x, y, s=45, color=color, marker=marker, edgecolor="white", linewidth=0.6, label=name, zorder=3)
