@@ -13,7 +13,7 @@ CLOSE = dict(rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
 class Kept:
-    """Made before the first launch of a check, on which `after` looks back; of kernels without such variables nothing.
+    """Made before the first launch of a check, on which `after` looks back; for kernels without such variables nothing.
 
     arguments: of that launch.
     """
@@ -37,7 +37,7 @@ class Kept:
     def told(self) -> str:
         """A sentence if a second launch on the same numbers gives others; else "". It is made only once.
 
-        The variables then hold again what they held before the first launch, for the next check of this kernel.
+        The variables then hold what they held before the first launch again, for the next check of this kernel.
         """
         again, self._again = self._again, None
         changed = [name for name, each in self._now().items() if each != self._held[name]] if again else []

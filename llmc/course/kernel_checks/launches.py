@@ -1,4 +1,4 @@
-"""What the launches of a check have in common that were right, and the one that went wrong has not: one sentence."""
+"""What the launches of a check that were right have in common, and the one that went wrong lacks: one sentence."""
 
 import math
 from dataclasses import dataclass

@@ -106,7 +106,7 @@ COSTS = {  # of a use of an array by a line, and the word for it
 
 
 def _costliest_line(report, what, ours) -> str:
-    """The array, and the line, that costs more of what is demanded than any other, next to what our solution has."""
+    """The array, and the line, that costs more of what is limited than any other, next to what our solution has."""
     cost, word = COSTS.get(what, (lambda use: 0, ""))
     worst = max(report.lines, key=cost, default=None)
     if worst is None or cost(worst) <= 0:

@@ -75,8 +75,8 @@ def run_on_gpu(code, kernel, grid, block, arguments, *, shared_mem=0, options=()
 def agree(name, gpu, emulator, read=()):
     """WrongAnswer if an array from the GPU differs from the emulator's where the latter is finite.
 
-    read: the arrays that the launch only reads. Of an array that is no larger than their rounding, as where numbers
-    cancel, each may have its own.
+    read: the arrays that the launch only reads. If an array is no larger than their rounding, as where numbers
+    cancel, each side may have its own.
     """
     tolerance = absolute = None
     if not np.issubdtype(emulator.dtype, np.integer):

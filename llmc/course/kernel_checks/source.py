@@ -1,4 +1,4 @@
-"""What a check can see in CUDA source itself: is it a stub, does it define the kernel, has an index a comma?"""
+"""What a check can see in CUDA source itself: is it a stub, does it define the kernel, does an index have a comma?"""
 
 import re
 
@@ -7,7 +7,7 @@ from llmc.course.exercises.stubs import STUB_IN_C
 from llmc.cuda.emulator.compiling.python_habits import ONE_INDEX
 from llmc.cuda.emulator.compiling.source import kernels, mask
 
-# what is no index though a comma stands in it: auto [q, r], a lambda behind return, at<16, 17>
+# what is not an index though it has a comma: auto [q, r], a lambda behind return, at<16, 17>
 NO_INDEX = re.compile(r"\b(?:auto\s*&{0,2}|return)\s*\[[^\[\]]*\]|\b\w+<[^<>;(){}\[\]]*>")
 
 INNERMOST = re.compile(r"(\w\s*)?([(\[])([^()\[\]]*)[)\]]")  # brackets, and what they belong to
