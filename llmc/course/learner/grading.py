@@ -1,7 +1,7 @@
 """`llmc exercises grade`: what others have done, by running their notebooks again with the course's own check cells.
 
 Each notebook runs in a kernel of its own, and each check draws new inputs. What passes is read from the progress file
-of that run. It is the learners' code that runs: grade what strangers send in a container.
+of that run. It is the learners' code that runs: grade strangers' notebooks in a container.
 """
 
 import tempfile
