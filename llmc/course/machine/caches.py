@@ -13,7 +13,7 @@ from llmc.files.cache_folder import is_open_to_others, wanted_folder
 
 
 def wrong_variable(what):
-    """A row when Numba cannot be loaded because of a variable, or not with what it says."""
+    """A row when a variable keeps Numba from loading, or from doing what the variable says."""
     try:
         numba_variables.check()
     except UserError as error:

@@ -46,7 +46,7 @@ def blas(what) -> Row:
     if not name:
         costs = "matrix products, most of the work, run many times slower"
         return Row(what, "none", "missing", costs, pip("install", "--force-reinstall", "numpy"))
-    asked = openblas.loaded() if "mkl" not in name and "accelerate" not in name else None  # those two choose well
+    asked = openblas.loaded() if "mkl" not in name and "accelerate" not in name else None  # these two choose well
     if asked is None:
         return Row(what, f"{name} {version}".strip())
     kernels, threads = asked

@@ -35,7 +35,7 @@ GPT2_SIZES = {"vocab.bpe": 456_318, "encoder.json": 1_042_301}  # bytes; tiktoke
 
 
 def python(what) -> Row:
-    """The interpreter, and the llmc that it imports; a warning when that is not the one of the folder we are in."""
+    """The interpreter, and the llmc that it imports; a warning when that is not the one in the folder we are in."""
     from llmc import __version__
 
     found = f"{platform.python_version()}, llmc {__version__}"
@@ -137,7 +137,7 @@ def training_blas(what) -> Row:
 
 
 def training_bfloat16(what) -> Row:
-    """What multiplies numbers of 16 bits in the "cpu" backend."""
+    """What multiplies 16-bit numbers in the "cpu" backend."""
     if wrong := caches.wrong_variable(what):
         return wrong
     from llmc.backends.cpu import matmul_bfloat16, onednn

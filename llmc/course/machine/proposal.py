@@ -1,6 +1,6 @@
 """Which run fits into a few minutes of this machine: the tiny GPT-2 on a CPU, GPT-2 124M in bf16 on a GPU.
 
-The speed is that of a few steps of the very run, measured when asked for.
+The speed is that of a few steps of that very run, measured on request.
 """
 
 from dataclasses import dataclass, replace
@@ -76,7 +76,7 @@ def propose(minutes: float = 3.0) -> Proposal:
 
 
 def candidate() -> tuple[str, TrainSettings]:
-    """(this machine in words, the settings of a run for it, but for the number of steps)."""
+    """(this machine in words, the settings of a run for it, except for the number of steps)."""
     if cuda.device() == "gpu":
         data = "tinyshakespeare" if "tinyshakespeare" in prepared() else "pydocs"
         large = dict(preset="d12", sequence_length=1024, batch_size=AUTO, backend="cuda", precision="bf16")

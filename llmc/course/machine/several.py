@@ -28,7 +28,7 @@ def mpi(what) -> Row:
 
 
 def nccl(what) -> Row:
-    """NVIDIA's library for several GPUs, from its metadata: to load it would take seconds."""
+    """NVIDIA's library for several GPUs, from its metadata: loading it would take seconds."""
     here = next((f"{name} {version}" for name in NCCL if (version := _version(name))), None)
     here = here or ctypes.util.find_library("nccl")
     if here:
