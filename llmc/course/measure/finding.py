@@ -1,4 +1,4 @@
-"""What a lesson says of a measurement: true of a quiet machine, and no error where another program was computing."""
+"""What a lesson says about a measurement: true of a quiet machine, and no error if another program was computing."""
 
 import os
 

@@ -13,7 +13,7 @@ from llmc.course.own_names import among_learners_names
 def peak_bytes(function) -> int:
     """The most memory that Python, NumPy and Numba held at once of what function() made, its result included.
 
-    It runs a second time if Numba compiled something in the first, whose memory is not meant.
+    It runs a second time if Numba compiled something in the first run, whose memory does not count.
     """
     function = among_learners_names(function)
     with _compilations() as first:
@@ -22,7 +22,7 @@ def peak_bytes(function) -> int:
 
 
 def _compilations():
-    """A context manager that records what Numba compiles meanwhile; of nothing if nobody has imported Numba."""
+    """A context manager that records what Numba compiles meanwhile; nothing if nobody has imported Numba."""
     if "numba" not in sys.modules:
         return nullcontext()
     from numba.core import event
@@ -49,7 +49,7 @@ def resident_peak(function) -> int | None:
     Coarse: only megabytes mean something. None where the system does not say; Linux does.
     """
     function = among_learners_names(function)
-    gc.collect()  # what goes away meanwhile would count for less
+    gc.collect()  # garbage that goes away meanwhile would lower the count
     _give_back()
     try:
         CLEAR.write_text("5")  # the peak starts again from what is held now
@@ -61,7 +61,7 @@ def resident_peak(function) -> int | None:
 
 
 def _give_back():
-    """Let glibc return what was freed and is kept for the next array: filling that again would not count."""
+    """Let glibc return what was freed but is kept for the next array: filling that again would not count."""
     with suppress(AttributeError, OSError, TypeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
 
