@@ -38,7 +38,7 @@ def edits(code) -> list[Edit]:
         for rank, start, end, new in _in_piece(Tokens(own), piece, _known_at(names, piece.start)):
             whole = own[:start] + new + own[end:]
             line, old = line_at(code, piece.start + start), own[start:end]
-            if new and len(old) < 4:  # `0` may stand there twice
+            if new and len(old) < 4:  # `0` may occur twice there
                 old, new = own, whole
             barrier = next((each for each in BARRIERS if each in new and each not in old), "")
             side = "in front of" if new.startswith(barrier) else "behind"
@@ -197,7 +197,7 @@ def _names(text) -> list[tuple]:
 
 
 def _scope_end(text, start) -> int:
-    """Where the braces close that this place is in; from the head of a function, where its body ends."""
+    """Where the braces around this place close; from the head of a function, where its body ends."""
     depth, opened = 0, text[start:].lstrip()[:1] in (",", ")")  # a parameter
     for at in range(start, len(text)):
         depth += (text[at] == "{") - (text[at] == "}")

@@ -47,7 +47,7 @@ def pieces(code) -> tuple[Piece, ...]:
 
 
 def split(text, start, end, mark=",") -> list[tuple[int, int]]:
-    """Where the parts between those marks are, outside of brackets."""
+    """Where the parts between those marks are, marks inside brackets aside."""
     parts, depth, first = [], 0, start
     for at in range(start, end):
         depth += (text[at] in OPENING) - (text[at] in CLOSING)
@@ -58,7 +58,7 @@ def split(text, start, end, mark=",") -> list[tuple[int, int]]:
 
 
 def matching(text, opening) -> int:
-    """Where the bracket closes that opens there; the text's end if it does not."""
+    """Where the bracket that opens there closes; the text's end if it does not."""
     depth = 0
     for at in range(opening, len(text)):
         depth += (text[at] in OPENING) - (text[at] in CLOSING)
@@ -73,7 +73,7 @@ def _next(text, position, marks) -> int:
 
 
 def _block(text, opening, found, loop=False) -> int:
-    """Note what is in the braces that open there; where they close."""
+    """Note what is in the braces that open there; returns where they close."""
     end, position, first = matching(text, opening), opening + 1, len(found)
     while (position := _skip(text, position)) < end:
         position = _statement(text, position, end, found)
@@ -90,7 +90,7 @@ def _skip(text, position) -> int:
 
 
 def _statement(text, position, end, found, loop=False) -> int:
-    """Note one statement, and what is in it; where the next one may begin."""
+    """Note one statement, and what is in it; returns where the next one may begin."""
     if text[position] == "{":
         return _block(text, position, found, loop) + 1
     if text[position] == ";":
@@ -197,7 +197,7 @@ class Tokens:
         return bool(CAST.fullmatch(self.piece(first, closing)))
 
     def bracket(self, k, step) -> int:
-        """Where the bracket closes that opens at token k (step 1), or opens that closes there (step -1)."""
+        """Where the bracket that opens at token k closes (step 1), or the one that closes there opens (step -1)."""
         depth, at = 0, k
         while 0 <= at < len(self.all):
             depth += (self.all[at].text in PAIRS.values()) - (self.all[at].text in PAIRS)
@@ -207,7 +207,7 @@ class Tokens:
         return max(0, at - 1)
 
     def operand(self, k, step) -> int:
-        """The last token of what the binary operator k joins behind it (step 1), or the first in front of it (-1)."""
+        """The last token of the operand behind binary operator k (step 1), or the first of the one in front (-1)."""
         mine, at = PRECEDENCE[self.all[k].text], k + step
         while 0 <= at < len(self.all):
             text = self.all[at].text

@@ -5,9 +5,9 @@ r"""Named mistakes: edits of our solution's text, one a line, in Python and CUDA
     words | lines                 lines that take the place of the whole solution
     [4 · Forward] words | …       with a section of its own to look at
 
-The words go on from "dx equals the reference …"; those that begin with = from "dx equals …". In old, new and lines,
-`\n` is a new line. Where old ends with `…`, it is the rest of the line, too. A line that begins with =>, ;;, | or \n
-goes on from the one above it.
+The words continue "dx equals the reference …"; those that begin with = continue "dx equals …". In old, new and lines,
+`\n` is a new line. Where old ends with `…`, that stands for the rest of the line. A line that begins with =>, ;;, |
+or \n continues the one above it.
 """
 
 import re

@@ -144,7 +144,7 @@ def solution_source(exercise) -> tuple[str | None, dict]:
 
 
 def _define(tree, names):
-    """Run its lines one by one; one that needs what a left-out call would have made is left out, too."""
+    """Run its lines one by one; one that needs what a left-out call would have made is also left out."""
     names.setdefault(TICK, lambda: None)
     for line in tree.body:
         with suppress(Exception):

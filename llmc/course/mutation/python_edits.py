@@ -73,7 +73,7 @@ def _edit(rank, node, new, owner, field, index, old=None, said=None, constant=No
     ast.fix_missing_locations(new)
     changes = ((owner, field, index, new),)
     shown = [ast.unparse(node) if old is None else old, ast.unparse(new) if said is None else said]
-    if len(shown[0]) < UNCLEAR and isinstance(owner, ast.expr | ast.keyword | ast.Slice):  # `0` may stand there twice
+    if len(shown[0]) < UNCLEAR and isinstance(owner, ast.expr | ast.keyword | ast.Slice):  # `0` may occur twice there
         shown[0] = ast.unparse(owner)
         with edited(changes):
             shown[1] = ast.unparse(owner)
