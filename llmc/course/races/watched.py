@@ -112,7 +112,7 @@ class Notes:
                 self.written.setdefault(number, {}).setdefault(self.turn, np.zeros(wrote.size, bool))[ids] = True
 
     def _explain_overlaps(self):
-        """Of the loop that ends, and of the races that it has."""
+        """Explain the overlaps of the loop that ends, for each of its races."""
         for k, race in enumerate(self.watch.races):
             turns = self.written.get(race.number, {})
             if not race.overlap and len(turns) < MANY:
