@@ -153,14 +153,14 @@ def _fused_classifier_in_place(yours):
 def writes_in_place(function) -> bool:
     """Is it called as the contract's fused_classifier(losses, logits, targets, dloss, V) is?
 
-    One of any arguments, which passes them on, is tried on a few numbers, and so is one with defaults of its own.
+    A function that takes any arguments, and passes them on, is tried on a few numbers, and so is one with defaults.
     """
     kinds = [parameter.kind for parameter in signature(function).parameters.values()]
     if Parameter.VAR_POSITIONAL not in kinds and len(kinds) in (3, 5):
         return len(kinds) == 5
     try:
         function(*sample("fused_classifier"))
-    except TypeError:  # it passes them on to one that takes less
+    except TypeError:  # it passes them on to one that takes fewer
         return False
     return True
 
