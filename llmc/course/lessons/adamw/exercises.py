@@ -59,7 +59,7 @@ def adamw_steps(c):
 
 
 def fast_steps(c):
-    """The same, (n,) float32: no slice length divides n; at last the size that is timed, twice."""
+    """The same, (n,) float32: no slice length divides n; finally the size that is timed, twice."""
     for n, *settings in [
         (7, 0.35, 0.7, 0.9, 0.2, 0.4, 3),
         (50_003, 0.01, 0.9, 0.95, 1e-8, 0.1, 1),

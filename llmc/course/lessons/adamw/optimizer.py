@@ -1,4 +1,4 @@
-"""Lesson 09: what a step of AdamW and clipping should give, in float64, and ten steps of PyTorch's.
+"""Lesson 09: what a step of AdamW, and clipping, should give, in float64, and ten steps of PyTorch's.
 
 References return new arrays in the dtype of what they replace.
 """
@@ -18,7 +18,7 @@ class TenSteps(NamedTuple):
     """What PyTorch's AdamW did to six weights: start (6,), grads (10, 6), params (10, 6) after each step, float64.
 
     The weights are awkward on purpose: one with ordinary slopes, one with huge ones, one with tiny ones (eps shows),
-    one with none at all, one with a single spike, one whose slope changes its sign at every step.
+    one with none at all, one with a single spike, one whose slope changes sign at every step.
     """
 
     start: np.ndarray
@@ -28,7 +28,7 @@ class TenSteps(NamedTuple):
 
 
 def ten_steps() -> TenSteps:
-    """The stored numbers; `python -m llmc.tests.course.torch_adamw` writes them, a test asks PyTorch again."""
+    """The stored numbers; `python -m llmc.tests.course.torch_adamw` writes them; a test asks PyTorch again."""
     with np.load(TEN_STEPS) as file:
         return TenSteps(file["start"], file["grads"], file["params"], dict(SETTINGS))
 

@@ -79,7 +79,7 @@ def long_sequences(c):
 
 
 def mask(tried):
-    """A sentence if scores (T, T) is -inf elsewhere than in the future, or NaN."""
+    """A sentence if scores (T, T) is NaN, or -inf anywhere but in the future."""
     got, right = tried.got["scores"], tried.expected["scores"]
     if getattr(got, "shape", None) != right.shape:
         return None

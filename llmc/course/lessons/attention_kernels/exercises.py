@@ -31,7 +31,7 @@ def scores(c):
             x = np.float32(2) * c.random(heads, T, T) + np.float32(offset)  # (heads, T, T)
             t = np.arange(T)  # (T,)
             x[:, t, np.where(t % 2, 29 * t % (t + 1), t)] += max(offset, 0)  # one key lies far above the others
-            x[:, t[:, None] < t] += 500  # later keys: whoever reads them sees nothing else
+            x[:, t[:, None] < t] += 500  # later keys: a kernel that reads them sees nothing else
             outputs = c.output(heads, T, T), c.output(heads, T)  # p, stats
             yield ceil_div(heads * T, threads // 32), threads, (*outputs, x, heads, T)
 

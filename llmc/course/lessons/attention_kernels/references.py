@@ -35,7 +35,7 @@ def backward(q, k, v, dout):
 def parted(scores, values, parts):
     """What each of the parts of the keys leaves: top, total (rows, parts), sums (rows, parts, hs), all float32.
 
-    scores: (rows, keys), values: (rows, keys, hs). parts: how many keys each part has; it may be none.
+    scores: (rows, keys), values: (rows, keys, hs). parts: how many keys each part has, perhaps none.
     """
     found, ends = [], np.cumsum(parts)[:-1]
     for x, v in zip(np.split(scores.astype(np.float64), ends, axis=1), np.split(values, ends, axis=1)):

@@ -1,7 +1,7 @@
-"""Lesson 16: what each version of attention asks for, counted; its times and memory on a GPU, measured, told, drawn.
+"""Lesson 16: what each version of attention asks for, counted; its times and memory on a GPU, measured, stated, drawn.
 
-Measured for T = 256 to 8192, beside PyTorch's if it is there. B is chosen so that B·T is 8192: the linear layers around
-attention would do the same work at every T. Causal, float32 in memory; "tf32" says whether factors
+Measured for T = 256 to 8192, next to PyTorch's if that is installed. B is chosen so that B·T is 8192: the linear layers
+around attention would do the same work at every T. Causal, float32 in memory; "tf32" says whether factors
 were rounded to TF32. "extra" is what a call needs in addition to its arguments, in bytes, its result not counted.
 """
 
@@ -83,13 +83,13 @@ class Results(NamedTuple):
     note: str
 
     def series(self, what, by, value="tflop_s", tf32=False) -> dict:
-        """{T: value} of one way, forward or backward; {} of a way that was not measured."""
+        """{T: value} of one way, forward or backward; {} for a way that was not measured."""
         chosen = (r for r in self.rows if (r["what"], r["by"], r["tf32"]) == (what, by, tf32))
         return {row["T"]: row[value] for row in chosen}
 
 
 def limits() -> dict:
-    """Of the GPU whose times are stored."""
+    """Those of the GPU whose times are stored."""
     return json.loads(TABLE.read_text(encoding="utf-8"))[-1]
 
 
@@ -103,7 +103,7 @@ def rows() -> Results:
 
 
 def table(results, what) -> str:
-    """TFLOP/s of every way, a line each, a column for each T."""
+    """TFLOP/s of every way, one line each, with a column for each T."""
     ways = dict.fromkeys((r["by"], r["tf32"]) for r in results.rows if r["what"] == what)
     lengths = sorted({r["T"] for r in results.rows if r["what"] == what})
     series = {by + ", TF32" * tf32: results.series(what, by, tf32=tf32) for by, tf32 in ways}
@@ -245,7 +245,7 @@ def _by_torch(torch, qkv, dout, NH, operations, clock):
 
 
 def _decoding(B, T, NH, hs, clock, torch):
-    """One new token behind T - 1 in the cache; caches take turns, so that none of them stays in the L2."""
+    """One new token after T - 1 in the cache; caches take turns, so that none of them stays in the L2."""
     C, normal = NH * hs, Numbers(cuda.xp, B * T + 1).normal
     each = 2 * B * T * C * 4  # bytes of keys and values
     turns = ceil_div(200_000_000, each) if clock is times.microseconds else 1

@@ -67,7 +67,7 @@ def buckets(tokens):
 
 
 def positions(c):
-    """dwte (V, C), dout (N, C), tokens, order (N,), starts (U + 1,), threads: tokens come once, often and never."""
+    """dwte (V, C), dout (N, C), tokens, order (N,), starts (U + 1,), threads: tokens come once, often or never."""
     for N, C, V in ((14, 33, 9), (9, 129, 30), (12, 1100, 3), (1, 7, 5)):
         dwte = c.buffer(V, C)
         tokens = np.array([(v**2 + 5 * v + 8) % V for v in range(N)], np.int32)
@@ -75,7 +75,7 @@ def positions(c):
 
 
 def numbers(c):
-    """partial (blocks,) float64, values (n,), threads; at last large numbers in front, and no square is rounded."""
+    """partial (blocks,) float64, values (n,), threads; finally large numbers in front, and no square is rounded."""
     for n, blocks in ((2001, 6), (127, 6), (1, 1), (6403, 1)):
         for threads in (256, 96, 32):
             values = c.random(n)

@@ -36,7 +36,7 @@ def measure(small=False) -> dict:
 
 
 def stored(path=STORED) -> dict | None:
-    """What the authors measured; None where it is not."""
+    """What the authors measured; None where that is missing."""
     return json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).is_file() else None
 
 
@@ -62,7 +62,7 @@ def _sums(B, T, C) -> dict:
 
 
 def _runs(launch, runs) -> dict:
-    """How many different results equal runs give, and the values of the number that varies most."""
+    """How many different results identical runs give, and the values of the number that varies most."""
     found = np.stack([cuda.asnumpy(launch()) for _ in range(runs)])  # (runs, C)
     most = int(np.argmax([len(np.unique(column)) for column in found.T]))
     different = len(np.unique(found, axis=0))

@@ -41,7 +41,7 @@ def trained(order, lr, steps=1000):
 
 
 def ulps(values, around):
-    """How many steps of float32 the values are away from the float32 number `around`; one size of step is assumed."""
+    """How many steps of float32 the values are away from the float32 number `around`; steps of one size are assumed."""
     return (np.asarray(values, np.float64) - float(around)) / float(np.spacing(np.abs(np.float32(around))))
 
 

@@ -67,7 +67,7 @@ def fast_gradients(c):
     for B, T, C, V, maxT in [small, (5, 27, 33, 6, 27), tiny, (2, 1, 7, 9, 1), small, TIMED, TIMED]:
         dwte, dwpe = c.buffer(V, C, dtype=np.float32), c.buffer(maxT, C, dtype=np.float32)
         tokens = (zipf_tokens if T == 1024 else awkward_tokens)(c.rng, B, T, V)
-        if B > 1:  # these two need not be there otherwise, and stand not at the end
+        if B > 1:  # these two need not be there otherwise, and do not stand at the end
             tokens[1, 0] = tokens[1, T // 2] = V - 1
             tokens[0, T // 2] = tokens[1, -1] = 0
         if T == 2:  # neither of them again

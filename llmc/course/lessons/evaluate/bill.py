@@ -12,7 +12,7 @@ from llmc.course.lessons.many_gpus.results import tokens_per_second, two_gpus
 PEAK = 989.5e12  # FLOP/s of an H200 in bf16 (llmc/peaks.py)
 MEMORY = 141e9  # bytes of an H200
 ALPHA = 8e-6  # seconds of latency for a message: NCCL's order of magnitude, not measured
-INSIDE, BETWEEN, HOST = 290e9, 50e9, 8  # bytes/s of a link in a machine (measured) and between (400 Gbit/s); its GPUs
+INSIDE, BETWEEN, HOST = 290e9, 50e9, 8  # bytes/s of a link in a machine (measured), between two (400 Gbit/s); its GPUs
 
 # A model and how it was trained. tokens: in all · batch: tokens in a step · T: their context
 Size = namedtuple("Size", "config tokens batch T")
@@ -58,7 +58,7 @@ def measured():
 
 
 def bill(size, gpus, price, mfu, slower, tokens=None) -> Bill:
-    """The Bill of a Size on so many GPUs. price: dollars for an hour of one · tokens: instead of the size's own."""
+    """The Bill of a Size on that many GPUs. price: dollars for an hour of one · tokens: instead of the size's own."""
     config, usual, batch, T = size
     n, tokens = config.num_parameters_padded, usual if tokens is None else tokens
     flops = config.flops_per_token(T) * tokens
@@ -70,7 +70,7 @@ def bill(size, gpus, price, mfu, slower, tokens=None) -> Bill:
 
 
 class Panel:
-    """Widgets around one bill, in `box`; each change of them is written to the text."""
+    """Widgets around one bill, in `box`; each change to them updates the text."""
 
     def __init__(self, name, gpus, price):
         import ipywidgets as widgets

@@ -19,14 +19,14 @@ TOKEN_FLOPS = 6 * WEIGHTS + 6 * DEPTHS * WIDTHS * T  # (200,)
 
 
 class InFloat32(PythonSearch):
-    """Of results that may have the digits of float32, whatever their dtype."""
+    """For results that may have the digits of float32, whatever their dtype."""
 
     def run(self, code, call):
         return {name: np.float32(value) for name, value in super().run(code, call).items()}
 
 
 def documents(c):
-    """losses (n, T) float32, large where they mean nothing: behind a document's end, where targets (n, T) int32 are -1.
+    """losses (n, T) float32, large where they mean nothing: after a document's end, where targets (n, T) int32 are -1.
 
     lengths (V,) int32: that of token 0, end-of-text, is 0.
     """
@@ -93,7 +93,7 @@ def questions(c):
 
 
 def of_any_precision(tried):
-    """Floating-point results are compared as what they are."""
+    """Floating-point results are compared in the dtype that they have."""
     for name, got in tried.got.items():
         if isinstance(got, np.ndarray) and got.dtype.kind == "f":
             tried.expected[name] = tried.expected[name].astype(got.dtype)
@@ -172,7 +172,7 @@ Exercise(
 
 
 def draws_of_runs(c):
-    """losses (n, S), draws (R, n, S), which statistic: first nine times the same draw, then different ones."""
+    """losses (n, S), draws (R, n, S), which statistic: first the same draw nine times, then different ones."""
     sizes = (5, 5, 200), (5, 5, 200), (6, 4, 101), (4, 5, 80), (2, 4, 60), (5, 2, 77), (3, 3, 1)
     for (n, S, R), k in zip(sizes, (1, 1, 2, 0, 0, 0, 1)):
         losses = np.sort(c.random(n, 1), axis=0)[::-1] + c.random(n, S) / 4  # (n, S)
@@ -226,7 +226,7 @@ def plans(offer):
 
 
 def offers(c):
-    """Offers (dollars, price, speed): of several, the one at which 20 tokens for each weight are worst."""
+    """Offers (dollars, price, speed): of several, the one for which 20 tokens per weight are worst."""
 
     def lost(offer):
         losses, tokens = plans(offer)
@@ -238,7 +238,7 @@ def offers(c):
 
 
 def nearly_best(tried):
-    """A sentence if d is not nearly the best for its tokens; else it is right, and so are all that the money buys."""
+    """A sentence if d is not nearly the best for its tokens; else d is right, and so are all tokens the money buys."""
     d, tokens, offer = tried.got["d"], tried.got["tokens"], Offer(*tried.given.values())
     if not isinstance(d, Integral) or not 1 <= d <= len(DEPTHS):
         return f"d is {d!r}, and should be an int from 1 to {len(DEPTHS)}: return d, then tokens"

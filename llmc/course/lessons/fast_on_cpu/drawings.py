@@ -90,7 +90,7 @@ def who_writes_where(tokens, channels=4):
 
     tokens: (N,), from 1 to N. On the left the first thread has the rows 0 to 2.
     """
-    N, looks = len(tokens), np.array([PALE, BLUE, ORANGE, RED])  # of numbers that none, one, the other, both write
+    N, looks = len(tokens), np.array([PALE, BLUE, ORANGE, RED])  # of numbers that neither, one, the other, both write
     fig, ax = figures.blank_axes(
         (-4.5, 29), (-N - 0.4, 2.4), "On the left two threads meet in one row; on the right never"
     )

@@ -59,7 +59,7 @@ def functions(c):
 
 
 def rows_to_add(c):
-    """residual, out (N, C), mean, rstd (N,), x1, x2 (N, C), w, b (C,) in float32: at last the size that is timed."""
+    """residual, out (N, C), mean, rstd (N,), x1, x2 (N, C), w, b (C,) in float32: finally the size that is timed."""
     few = [(5, 7), (3, 4, "small"), (1, 33), (6, 64), (6, 64, "far"), (300, 5)]
     many = [(131, 1027), (1024, 768), (1024, 768)] if c.explains else [(131, 5), (3, 1027), (1024, 3), (2, 768)]
     for N, C, *kind in [*few, *few, (6, 64, "NaN"), (6, 64, "equal"), *many]:  # edits are plain Python, and slow
@@ -76,7 +76,7 @@ def rows_to_add(c):
 
 
 def rows_to_scatter(c):
-    """dwte (V, C), dwpe (maxT, C), dout (B, T, C), tokens (B, T) in float32; at last the size that is timed."""
+    """dwte (V, C), dwpe (maxT, C), dout (B, T, C), tokens (B, T) in float32; finally the size that is timed."""
     few = [(4, 5, 7, 9, 5), (2, 3, 6, 3, 8), (3, 4, 9, 6, 1), (2, 9, 5, 11, 7), (6, 50, 70, 53, 5)] * 2
     for B, T, V, maxT, C in [*few, (7, 1000, 503, 1000, 37), (32, 256, 300, 256, 48), (32, 256, 300, 256, 48)]:
         c.new(f"dout has {B * T:,} rows" if B * T > 1000 else "more positions than tokens" * (T > V))

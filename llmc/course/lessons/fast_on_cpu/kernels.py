@@ -52,7 +52,7 @@ def judge_threads(scatter, dwte, dwpe, *inputs):
 
 
 def _may_share(kernel) -> bool:
-    """Has Numba shared out its array code, or is it made for threads of Python's own?"""
+    """Has Numba shared out its array code, or is it made for Python's own threads?"""
     loops = [(made.metadata or {}).get("parfor_diagnostics") for made in kernel.overloads.values()]
     array_code = kernel.targetoptions.get("parallel") and any(it is None or it.count_parfors() for it in loops)
     return array_code or kernel.targetoptions.get("nogil")
@@ -70,7 +70,7 @@ def kernels_of(function, seen=frozenset()) -> set:
 
 
 def timed(c, *inputs):
-    """Before the timing: inputs are as in the last call, read-only where they were, or Numba compiles again."""
+    """Before the timing: inputs are as in the last call, read-only where they were, or Numba would compile again."""
     for array in inputs:
         array.flags.writeable = id(c.calls[-1].function) in c._writable
     c.before_timing()

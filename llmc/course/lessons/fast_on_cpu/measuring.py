@@ -38,7 +38,7 @@ def one_thread():
 
 
 def processor_seconds(*functions, rounds=9, seconds=0.5):
-    """`race` on one thread, by processor time: median seconds of each function of nothing."""
+    """`race` on one thread, by processor time: median seconds of each function, called without arguments."""
     with one_thread():
         return race(*functions, rounds=rounds, seconds=seconds, clock=CLOCK)
 

@@ -27,7 +27,7 @@ OF_FOURS += "and the tail begins at n / 4 * 4"
 
 
 def matrices(c):
-    """rows, cols, block (x, y): first those that tell mistakes apart, with remainders in none, one or both axes."""
+    """rows, cols, block (x, y): first those that tell mistakes apart, with remainders in neither, one or both axes."""
     yield from ((5, 9, (4, 2)), (64, 128, (32, 4)), (3, 129, (8, 32)), (60, 90, (32, 4)), (130, 75, (64, 2)))
     yield from ((65, 96, (32, 4)), (64, 97, (32, 4)), (64, 96, (32, 4)), (5, 7, (4, 2)), (75, 130, (2, 64)))
     yield from ((66, 80, (32, 4)), (67, 127, (32, 4)), (68, 128, (32, 4)), (65, 97, (32, 4)), (3, 129, (32, 8)))
@@ -69,7 +69,7 @@ def grids(c):
 
 
 def rows_of_heads(c):
-    """qkv (B, T, 3C), NH, hs, blocks, threads: just enough threads, then far more; at last GPT-2's head of 64."""
+    """qkv (B, T, 3C), NH, hs, blocks, threads: just enough threads, then far more; finally GPT-2's head of 64."""
     for B, T, NH, hs in [(5, 7, 6, 8), (2, 5, 7, 4), (3, 5, 2, 12), (1, 7, 3, 20)]:
         qkv = c.random(B, T, 3 * NH * hs)  # (B, T, 3C)
         n = qkv.size
@@ -93,7 +93,7 @@ def whole_blocks(tried):
 
 
 def a_turn_each(tried):
-    """A sentence if numbers were added to as many of the first as the grid has threads, and to no other."""
+    """A sentence if only the first numbers were added to, as many as the grid has threads."""
     raw, right = tried.check.report.raw, tried.expected["y"]
     threads, added = prod(raw.grid) * prod(raw.block), tried.got["y"] - tried.given["y"]  # (n,)
     if threads >= len(right) or added[threads:].any() or not np.allclose(added[:threads], right[:threads], atol=1e-3):
@@ -104,7 +104,7 @@ def a_turn_each(tried):
 
 
 def split(qkv, B, T, NH, hs):
-    """(B, T, 3C) -> q, k, v, each (B, NH, T, hs), stacked to (3, B, NH, T, hs)."""
+    """(B, T, 3C) -> q, k, v, each (B, NH, T, hs), stacked into (3, B, NH, T, hs)."""
     return np.ascontiguousarray(qkv.reshape(B, T, 3, NH, hs).transpose(2, 0, 3, 1, 4))
 
 

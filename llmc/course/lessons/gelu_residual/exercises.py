@@ -59,7 +59,7 @@ def accumulating_blocks(c):
 
 
 def streams(c):
-    """dout (T, C), x (N, T, C), w (N, C, C); at last 24 blocks, whose gradient keeps its size."""
+    """dout (T, C), x (N, T, C), w (N, C, C); finally 24 blocks, whose gradient keeps its size."""
     for N, T, C in [(4, 5, 7), (1, 3, 2), (9, 2, 5), (9, 2, 5), (5, 1, 3), (24, 8, 16)]:
         w = c.rng.normal(0, 0.4 if N < 24 else 0.4 / np.sqrt(N * C), (N, C, C))
         yield c.random(T, C), stream_forward(0.3 * c.random(T, C), w)[:-1], w
@@ -94,7 +94,7 @@ def reads_dout_first(tried):
 
 
 def keeps_float32(tried):
-    """What widens, if the result is float64 for a float32 x."""
+    """A sentence about what widens, if the result is float64 for a float32 x."""
     ((name, right),) = tried.expected.items()
     if right.dtype != np.float32 or getattr(tried.got[name], "dtype", None) != np.float64:
         return None

@@ -58,7 +58,7 @@ def block_forward(x, p, NH):
 
 
 def tables(c):
-    """dlogits (B, T, Vp), lnf, dencoded (B, T, C), tokens (B, T): not each row of the table need be looked up."""
+    """dlogits (B, T, Vp), lnf, dencoded (B, T, C), tokens (B, T): not every row of the table need be looked up."""
     for B, T, Vp, C, last in TABLES:
         tokens = c.rng.integers(0, last + 1, (B, T))  # (B, T)
         tokens[-1, -2:] = tokens[0, 0] = last  # at least one token twice
@@ -101,7 +101,7 @@ def judge_start(c, name, shape, L, got, drawn):
 
 
 def _of_drawn(name, L, got, drawn):
-    """(is that wrong, in words, where to look) of drawn numbers; the last bound is five times what chance does."""
+    """(is that wrong, in words, where to look) of drawn numbers; the last bound is five times what chance gives."""
     mean, std, most = got.mean(), got.std(), np.abs(got).max()
     layers, near = got.std(axis=(-2, -1)), (np.abs(got - mean) < std).mean()  # (L,) or (), ()
     yield std == 0, f"{name} is constant: its numbers must differ, or all channels learn the same thing", FRESH
@@ -129,7 +129,7 @@ def _of_drawn(name, L, got, drawn):
 
 
 def judge_layers(c, layers, given):
-    """The backend made of a learner's layers {name: function}; WrongAnswer if one is wrong. given: the notebook's."""
+    """The backend made from a learner's layers {name: function}; WrongAnswer if one is wrong. given: the notebook's."""
     if not isinstance(layers, dict):
         raise WrongAnswer("return a dict {name: function}")
     for name in layers.keys() - given.keys():
@@ -154,7 +154,7 @@ def judge_layers(c, layers, given):
 
 
 def _through_a_model(c, layers):
-    """The backend made of the layers, after a run with inputs that cannot be written to."""
+    """The backend made from the layers, after a run with inputs that cannot be written to."""
     locked = {name: lambda *given, f=f: c.call(f, *given) for name, f in layers.items() if name != "fused_classifier"}
     problem = fixture()
     try:

@@ -24,14 +24,14 @@ def sets_of_tensors(c):
 
 
 def _drawn(rng, n, steps, lives, least, most):
-    """n tensors of least to most bytes that begin within these steps, and their lives."""
+    """n tensors of `least` to `most` bytes, and their lives, which begin within these steps."""
     first = rng.integers(0, steps, n)
     last, size = first + rng.integers(0, lives, n), rng.integers(least, most, n)
     return [(int(s), int(a), int(b)) for s, a, b in zip(size, first, last)]
 
 
 def gpt2_tensors(config, B, T) -> list:
-    """The activations of a training step and their gradients: when each is written first and read last.
+    """The activations of a training step and their gradients: when each is first written and last read.
 
     A step is a layer's work, forward 0 … L + 1 and then backward. What the backward pass reads lives until then.
     """
@@ -66,7 +66,7 @@ def judge_plans(c, function, name, sets, most):
 
 
 def judge_plan(c, offsets, tensors):
-    """WrongAnswer unless every tensor has a place, and no two of them meet."""
+    """WrongAnswer unless every tensor has a place, and no two of them overlap."""
     if not isinstance(offsets, list | tuple | np.ndarray) or len(offsets) != len(tensors):
         told = f"return the first byte of each of the {len(tensors)} tensors as a list, not {describe(offsets)}"
         raise WrongAnswer(told, Kind.SHAPE)

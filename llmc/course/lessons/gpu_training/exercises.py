@@ -24,7 +24,7 @@ SECTIONS = {
 
 
 def finite(tried):
-    """A sentence about NaN and infinities in what was written, and the numbers that they are of; or None."""
+    """A sentence about NaN and infinities in what was written, and the numbers that they come from; or None."""
     for name, got in tried.got.items():
         at, V = np.nonzero(~np.isfinite(got))[0], tried.given.get("V")  # places of x, or rows of V logits
         if len(at):
@@ -38,7 +38,7 @@ def finite(tried):
 def rows_of_logits(c):
     """grid, block, arguments: padding that holds large numbers; around 300 and -1000; one logit far above the others.
 
-    At last the 8 rows of 1000 logits of which the accesses are counted.
+    Finally the 8 rows of 1000 logits whose accesses are counted.
     """
     sizes = [(5, 70, 96, 0, 0), (9, 33, 64, 0, 0), (4, 7, 32, 0, 0), (2, 300, 300, 0, 0), (3, 1, 5, 0, 0)]
     sizes += [(6, 127, 128, 300, 0), (6, 127, 128, -1000, 0), (7, 129, 160, 0, 2000), (8, 1000, 1024, 0, 0)]
@@ -97,9 +97,9 @@ Exercise(
 
 
 def numbers_and_gradients(c):
-    """grid, block, arguments: of both signs, also behind the last whole four; far out, where exp overflows.
+    """grid, block, arguments: of both signs, also after the last whole four; far out, where exp overflows.
 
-    At last the 2048 numbers of which the accesses are counted.
+    Finally the 2048 numbers whose accesses are counted.
     """
     for n, far in ((1003, 1), (1003, 30), (129, 30), (4, 30), (3, 30), (1, 30), (2048, 1)):
         c.new("every seventh of x is 30 times as large" if far > 1 else "")

@@ -1,4 +1,4 @@
-"""Lesson 17: kernels apart, which do what fused ones do, and how long both take at the sizes of a model, on a GPU."""
+"""Lesson 17: separate kernels that do what fused ones do, and how long both take at a model's sizes, on a GPU."""
 
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ def bias_gelu(launches, gelu_out, out, b, threads=256):
 
 
 def fusions(model, B, T) -> dict:
-    """{what: {kernels: µs}}, each apart and fused, at the model's sizes, over cold caches."""
+    """{what: {kernels: µs}}, each separate and fused, at the model's sizes, with cold caches."""
     N, C = B * T, model.config.C
     wide, added = [(N, 4 * C), (N, 4 * C), (4 * C,)], [(N, C), (N, C), (N,), (N,), (N, C), (N, C), (C,), (C,)]
     return {
@@ -92,7 +92,7 @@ def filled(*shape):
 
 
 def rotations(numbers) -> int:
-    """Sets of arrays of that many numbers that are more than a cache holds."""
+    """Sets of arrays of that many numbers, in all more than a cache holds."""
     return 1 + times.ROTATE // (4 * numbers) if cuda.device() == "gpu" else 1
 
 

@@ -1,6 +1,6 @@
 """What lesson 17 shows of GPT-2 124M, measured: on this GPU, where there is one; else stored, of an H200.
 
-The runs of a whole training, and PyTorch's, are stored alone. Each of their steps was `waiting.ahead`, from the weights
+The whole training runs, and PyTorch's, are only stored. Each of their steps was `waiting.ahead`, from the weights
 of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the order of the file.
 """
 
@@ -125,7 +125,7 @@ def functions(profile) -> dict:
 
 
 def idle_ms(calls) -> float:
-    """How long no call was on the GPU, between the first and the last; what it waited inside a call is not in it."""
+    """How long no call was on the GPU, between the first and the last; what it waited inside a call does not count."""
     idle, busy_until = 0.0, calls[0][3]
     for *_, begin, end in calls:
         idle += max(0.0, begin - busy_until)

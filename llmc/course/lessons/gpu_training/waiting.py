@@ -71,7 +71,7 @@ class Marks:
 
 
 def calls_through(backend, around):
-    """A backend that does what another one does, each call of a function through around(name, call)."""
+    """A backend that does what another one does, with each call of a function made through around(name, call)."""
 
     def wrapped(name, function):
         return lambda *arguments, **named: around(name, partial(function, *arguments, **named))

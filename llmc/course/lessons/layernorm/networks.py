@@ -20,7 +20,7 @@ def spirals(rng, n=100):
 
 
 def start(seed):
-    """params {name: array}, points (N, 3) and labels (N,) of one training; a chain does not use the matrices V."""
+    """params {name: array}, points (N, 3) and labels (N,) of one training run; a chain does not use the matrices V."""
     rng = np.random.default_rng(seed)
     points, labels = spirals(rng)  # (N, 3), (N,)
     params = {"in": rng.normal(0, 1, (3, C)), "out": rng.normal(0, 0.25, (C, 3))}

@@ -1,6 +1,6 @@
 """Lesson 21: gradients that travel in buckets while the backward pass goes on: what a choice costs, and the best one.
 
-A Piece is some tensors whose gradients become final together; pieces come in the order of the backward pass. A bucket
+A Piece is a few tensors whose gradients become final together; pieces come in the order of the backward pass. A bucket
 is one or more pieces that follow one another; its all-reduce begins when all of it is final and the one before is done.
 """
 
@@ -60,7 +60,7 @@ def all_reduce_ms(nbytes, cluster) -> float:
 
 
 def then(state, ms, nbytes, cluster) -> tuple:
-    """(when the backward pass has done ms more, when the all-reduce of a bucket is over that begins then).
+    """(when the backward pass has done ms more, when the all-reduce of a bucket that begins then is over).
 
     state: the same, of the bucket before. While an all-reduce runs, the backward pass is slower by the share taken.
     """
@@ -84,10 +84,10 @@ def play(pieces, buckets, cluster) -> float:
 def limits(pieces, cluster) -> tuple:
     """Milliseconds of the best buckets, and those that no choice goes below: the backward pass, then the last piece.
 
-    pieces: a tuple. Of the buckets up to each piece only those states are kept that no other one beats.
+    pieces: a tuple. Of the buckets up to each piece, only the states that no other one beats are kept.
     """
     ms, nbytes = ([0, *accumulate(piece[k] for piece in pieces)] for k in (2, 1))
-    fronts = [[(0.0, 0.0)]]  # after k pieces: the states, earlier and earlier done, freer and freer later
+    fronts = [[(0.0, 0.0)]]  # after k pieces: the states, the first number ever larger, the second ever smaller
     for end in range(1, len(pieces) + 1):
         front, sums = [], [(ms[end] - ms[k], nbytes[end] - nbytes[k]) for k in range(end)]  # of the last bucket
         for state in sorted(then(before, *sums[k], cluster) for k in range(end) for before in fronts[k]):

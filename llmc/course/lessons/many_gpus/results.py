@@ -1,4 +1,4 @@
-"""Lesson 21: what pairs of H200s measured, stored with the lessons, and one step of them by a profiler."""
+"""Lesson 21: what pairs of H200s measured, stored with the lessons, and one of their steps, by a profiler."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ SUMMED = {"one number": 4, "1 MB": 1_000_000, "60 MB": 60_000_000}  # bytes
 
 
 def stored(path=TABLE) -> dict:
-    """The whole file: its parts are of different pairs of GPUs."""
+    """The whole file: its parts come from different pairs of GPUs."""
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 

@@ -33,7 +33,7 @@ def run_ring(program, world, *arguments, patience=60.0):
     """What rank 0 of `world` processes prints as JSON in the end; None when they are not done after `patience` seconds.
 
     program: Python source, in which rank, world, arguments (whole numbers), send(array) to the right and receive(array)
-    from the left are there.
+    from the left are defined.
     """
     command = [sys.executable, "-c", PRELUDE + program]
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -64,7 +64,7 @@ def _in_code(function, kernel):
 
 
 def _in_library(thing, in_python):
-    """What a library calls this, if it is one of its products, or a module of them."""
+    """The library's name for this, if it is one of its products, or a module of them."""
     name = str(getattr(thing, "__name__", ""))
     module = name if isinstance(thing, ModuleType) else str(getattr(thing, "__module__", ""))
     named = name in PRODUCTS and (module.startswith("numpy") or not in_python)

@@ -60,7 +60,7 @@ def buffers(c):
 
 
 def fast_rows(c):
-    """out (N, C_out), x (N, C_in), w (C_out, C_in), b (C_out,), in float32; at last the size that is timed, twice."""
+    """out (N, C_out), x (N, C_in), w (C_out, C_in), b (C_out,), in float32; finally the size that is timed, twice."""
     sizes = [(5, 7, 3), (5, 7, 3), (1, 33, 9), (129, 65, 31), (1, 1, 1), (128, 768, 768), (128, 768, 768)]
     for k, (N, C_in, C_out) in enumerate(sizes):
         x, w, b = (c.random(*shape, dtype=np.float32) for shape in [(N, C_in), (C_out, C_in), (C_out,)])

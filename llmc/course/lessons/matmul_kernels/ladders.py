@@ -119,7 +119,7 @@ class Times(NamedTuple):
 
 
 def times(product, sizes, measured=True) -> Times:
-    """Of all versions of a product (M, N, K): measured, where there is a GPU and it may be; or else stored."""
+    """Of all versions of a product (M, N, K): measured where there is a GPU that may be used; else stored."""
     if measured and cuda.device() == "gpu":
         rows, bounds, place = ladder(product, sizes), limits(), f"measured here: {cuda.name_of_gpu()}"
     else:

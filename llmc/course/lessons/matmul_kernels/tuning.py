@@ -67,7 +67,7 @@ class Bench:
         return self.us[tile, parts]
 
     def loss(self, choice) -> float:
-        """How much longer this choice takes than the best, 0.05 for 5%."""
+        """How much longer this choice takes than the best: 0.05 for 5%."""
         return self.us[choice] / min(self.us.values()) - 1
 
 

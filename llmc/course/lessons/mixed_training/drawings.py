@@ -1,6 +1,6 @@
 """Lesson 20: a block's types, eight numbers in a uint4, tensors under a schedule, and the memory of a step.
 
-The memory is what `llmc` allocates; the driver and NVIDIA's libraries take some hundred megabytes on top.
+The memory is what `llmc` allocates; the driver and NVIDIA's libraries take a few hundred megabytes on top.
 """
 
 from bisect import bisect_right

@@ -27,7 +27,7 @@ SECTIONS = {
 
 
 def numbers(c):
-    """grid, block, (out, x, y (n,), n): both signs; far out, where exp overflows; at last 2051, whose writes count."""
+    """grid, block, (out, x, y (n,), n): both signs; far out, where exp overflows; finally 2051, whose writes count."""
     for n, far in ((1003, 1), (1003, 30), (129, 30), (8, 30), (7, 30), (1, 30), (2051, 1)):
         c.new("some of x is 30 times as large, where exp overflows" if far > 1 else "")
         for threads in (256, 128, 96, 32) if n < 2051 else (128,):
@@ -38,7 +38,7 @@ def numbers(c):
 
 
 def rows(c):
-    """grid, block, arguments: a mean far from 0; a last row so small that eps shows; at last 8 rows of 768."""
+    """grid, block, arguments: a mean far from 0; a last row so small that eps shows; finally 8 rows of 768."""
     for N, C, far in ((2, 776, 0), (3, 264, 0), (5, 8, 0), (7, 256, 0), (4, 520, 100), (9, 40, 0), (8, 768, 0)):
         c.new(f"means of {far}, where the mean of x² less the squared mean loses its digits" if far else "")
         for threads in (256, 96, 32) if C != 768 else (256,):

@@ -1,4 +1,4 @@
-"""Lesson 20: mixed precision on letters, in which one part more is in bf16 than should be.
+"""Lesson 20: mixed precision on letters, in which one more part is in bf16 than should be.
 
 `lowered` gives the readable mixed precision of `llmc/backends/mixed.py`, but the parts that are named lose what bf16
 does not hold. A sum in bf16 is rounded after each term that is added.

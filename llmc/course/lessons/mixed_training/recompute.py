@@ -115,7 +115,7 @@ def memory_in_time(net, schedule):
 
 
 def judge_schedule(c, function, what, net, limit, most):
-    """WrongAnswer unless the schedule fits into limit (bytes), and makes no more than `most` of a pass again."""
+    """WrongAnswer unless the schedule fits into limit (bytes), and recomputes at most the share `most` of a pass."""
     schedule = c.call(function, list(net), limit)
     cost, once = play(net, schedule), sum(layer.us for layer in net)
     again, kind = cost.us / once - 1, Kind.RULE
@@ -190,7 +190,7 @@ def recomputed(net, which) -> Cost:
 
 
 def greedy(net, limit) -> list:
-    """Give up what gives back the most bytes for a microsecond, until it fits; None if it never does."""
+    """Give up what gives back the most bytes per microsecond, until it fits; None if it never does."""
     order = [layer.name for layer in sorted(net, key=lambda layer: layer.us / layer.size)]
     schedules = (schedule_for(net, {*order[k:]}) for k in range(len(net) + 1))
     return next((schedule for schedule in schedules if play(net, schedule).peak <= limit), None)
@@ -213,7 +213,7 @@ LINGERING = [  # fits if a and b are given up, and early does not wait for its o
 
 
 def awkward_limits(rng, n) -> list:
-    """(net, limit) of n nets that a schedule can meet: the first keeps everything, the second gives up everything."""
+    """n pairs (net, limit that a schedule can meet): the first keeps everything, the second gives up everything."""
     found = []
     for k in range(n):
         net = star(rng, 4) if k == 1 else odd_net(rng, int(rng.integers(2, 14)))

@@ -16,7 +16,7 @@ from llmc.course.lessons.number_formats.sums import exact, plain  # noqa: F401, 
 
 
 def to_round(c):
-    """float32 x, a kind of numbers in each call: ordinary ones, ties, tiny and large ones, NaNs, and then any bits."""
+    """float32 x, one kind of number in each call: ordinary ones, ties, tiny and large ones, NaNs, and then any bits."""
     draw, any_bits = c.rng.permutation, lambda *shape: c.rng.integers(0, 1 << 32, shape)
     some = (0x3580 + any_bits(5, 9) % 0x1400 << 16) + (any_bits(5, 9) & 0x8000FFFF)  # 2^-20 … 2^20, of both signs
     some[0] &= 0xFFFF0000  # what bf16 holds exactly
@@ -38,7 +38,7 @@ def shorter(c):
 
 
 def pairs(c):
-    """The same several times, and uint8 random, which often makes a sum of 255, 256 or 257; at last 1.001."""
+    """The same several times, and uint8 random, which often makes a sum of 255, 256 or 257; finally 1.001."""
     for kind in to_round(c):
         x = np.concatenate([kind] * 6)
         edge = 256 - (x.view(np.uint32) >> 8 & 0xFF) + c.rng.integers(-1, 2, x.shape)
@@ -155,11 +155,11 @@ def columns(c):
         x[:, 3] *= c.rng.choice([-0.3, 1], n)
         x[[n // 4, -2], 5] = np.array([1, -1]) * c.rng.uniform(4, 8) / eps * (-1) ** (n % 3)  # half a last bit is ≥ 2
         x[:, 4] = 1 + eps * (2 ** max(0, int(n - 1).bit_length() - 2) - 1)  # just below half a large total's last bit
-        yield (x * (2.0**-30 if n == 77 else 1)).astype(dtype)  # at last so small that a kept excess shows
+        yield (x * (2.0**-30 if n == 77 else 1)).astype(dtype)  # finally so small that a kept excess shows
 
 
 def allowed(x):
-    """(C,) float64: a rounding of the sum, and of the sizes Neumaier's n² eps² or, where that is less, Kahan's eps."""
+    """(C,) float64: a rounding of the sum, and the sizes times Neumaier's n² eps² or, if that is less, Kahan's eps."""
     eps, sizes = float(np.finfo(x.dtype).eps), np.abs(x.astype(np.float64)).sum(axis=0)
     return eps * (np.abs(exact(x)) + min(1, len(x) ** 2 * eps) * sizes)
 
@@ -227,7 +227,7 @@ def unscaled(grads, scale, good_steps, interval, max_norm):
 
 
 def skips(tried):
-    """A sentence if a step was skipped, or not, that should not be, or be; or if arrays are missing."""
+    """A sentence if a step was skipped that should not have been, or the reverse; or if arrays are missing."""
     got, grads = tried.got["unscaled"], tried.given["grads"]
     bad = [f"grads[{k}] holds {g[~np.isfinite(g)][0]}" for k, g in enumerate(grads) if not np.isfinite(g).all()]
     if bad and got is not None:
@@ -261,7 +261,7 @@ Exercise("unscale_gradients", "18", unscaled, "unscaled scale good_steps", cases
 
 
 def tensors(c):
-    """name, x: random ones, tiny and huge ones, awkward ones, and at last four real ones."""
+    """name, x: random ones, tiny and huge ones, awkward ones, and finally four real ones."""
     sizes = [*[((n,), 1) for n in (1000, 1001, *range(8, 40, 2), *range(1002, 1012))], ((3, 5), 1), ((3, 5), 1)]
     for shape, size in [*sizes, ((7,), 1e-30), ((2, 3, 4), 1e30)]:
         yield "random numbers", size * c.random(*shape, dtype=np.float32)
@@ -279,7 +279,7 @@ def codes_of(y):
 def judge_quantised(c, function, name, x) -> float:
     """Call it, judge the codes by the scale that came with them, and then the error, by that of the scale amax / 448.
 
-    Returns which share of that error is saved.
+    Returns what share of that error is saved.
     """
     result, x, look = c.call(function, x), x.astype(np.float64), c.exercise.look_for()
     codes, scale = result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)

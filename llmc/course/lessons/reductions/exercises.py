@@ -47,7 +47,7 @@ def logits(c, blocks=(256, 96, 32), sizes=((5, 129), (9, 33), (4, 7), (2, 1100))
 
 
 def rows_to_norm(c):
-    """x (N, C), w, b (C,), threads: scaled to 0.01, eps shows; at last rows around FAR."""
+    """x (N, C), w, b (C,), threads: scaled to 0.01, so that eps shows; finally rows around FAR."""
     for N, C, scale, offset in [(5, 129, 1, 0), (2, 1100, 1, 0), (4, 7, 0.01, 0), (3, 33, 0.01, 0), (6, 127, 1, FAR)]:
         c.new(CANCELS.format(offset) if offset else "")
         for threads in (256, 32):
@@ -55,7 +55,7 @@ def rows_to_norm(c):
 
 
 def rows_to_add(c):
-    """x1, x2 (N, C), w, b (C,), C a multiple of 4: scaled to 0.01, eps shows; rows around FAR."""
+    """x1, x2 (N, C), w, b (C,), C a multiple of 4: scaled to 0.01, so that eps shows; rows around FAR."""
     sizes = (5, 132, 1), (3, 4, 1), (9, 60, 0.01), (2, 1024, 1)
     for N, C, scale, offset in [*((*size, 0) for size in sizes), (2, 1024, 1, FAR), (16, 768, 1, 0)]:
         c.new(CANCELS.format(2 * offset) if offset else "")
@@ -87,7 +87,7 @@ def finite(tried):
 
 
 def empty_parts(tried):
-    """A sentence if mean is no number."""
+    """A sentence if mean is not a number."""
     if not np.isfinite(tried.got["mean"]).all():
         return "mean is no number: `merge` must also work if one part is empty, with a count of 0, or both are"
 

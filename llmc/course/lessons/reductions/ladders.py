@@ -44,7 +44,7 @@ class Counts(NamedTuple):
     shared_atomics: int  # and to shared memory
 
     def rest(self) -> dict:
-        """{"barriers": "2"}: in words what is not about the sectors of its own arrays."""
+        """{"barriers": "2"}: in words, what is not about the sectors of its own arrays."""
         counts = list(self._asdict().items())[2:]
         return {name.replace("_", " "): f"{round(count, 1):,.10g}" for name, count in counts}
 

@@ -29,6 +29,6 @@ def shared_work(c, rows, reads, sums=None):
 
 
 def _refuse(c, told, more):
-    """Right, but; with the counts of every line."""
+    """ "Right, but …", with the counts of every line."""
     how = {"look": c.exercise.look_for("efficiency"), "table": c.report.table().splitlines()}
     raise WrongAnswer(f"right, but {told}", Kind.DEMAND, more=[more] * bool(more), **how)

@@ -1,4 +1,4 @@
-"""Lesson 23: beam search, and what it writes on the letters of a manual, beside samples and the manual itself."""
+"""Lesson 23: beam search, and what it writes on the letters of a manual, next to samples and the manual itself."""
 
 import re
 
@@ -23,7 +23,7 @@ def score(log_probs, prompt, text) -> float:
 
 
 def why_it_bores(beam_search, Table, rng) -> str:
-    """A sentence on what beam_search writes on the letters of Python's manual, beside samples and the manual itself.
+    """A sentence on what beam_search writes on the letters of Python's manual, next to samples and the manual itself.
 
     Table: the exercise's class of language models.
     """

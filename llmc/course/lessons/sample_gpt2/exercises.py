@@ -82,7 +82,7 @@ Exercise(
 
 
 def rows(c):
-    """W, keys, values (L, NH, T, hs), t, token: small models token by token; at last scores whose exp overflows."""
+    """W, keys, values (L, NH, T, hs), t, token: small models token by token; finally scores whose exp overflows."""
     sizes = [(2, 2, 3, 11, 7), (2, 2, 3, 11, 7), (1, 1, 4, 7, 5), (3, 2, 2, 9, 6), (2, 3, 4, 5, 3), (1, 2, 3, 6, 5)]
     for k, (L, NH, hs, V, T) in enumerate(sizes):
         large = k == len(sizes) - 1
@@ -110,7 +110,7 @@ def weights(rng, L=2, NH=2, hs=3, V=11, maxT=12, scores=1.0) -> dict:
 
 
 def writes_one_row(tried):
-    """A sentence if other rows of the caches were written than row t of every layer; WrongAnswer if it is wrong."""
+    """A sentence if any cache rows but row t of every layer were written; WrongAnswer if that one is wrong."""
     t, given = tried.given["t"], tried.given
     right = {name: given[name].copy() for name in ("keys", "values")}  # (L, NH, T, hs) each
     solution_of("next_row").function()(**given | right)
@@ -133,7 +133,7 @@ def say_how_fast(c, next_row):
     read = lambda n: [next_row(W, keys, values, t, token) for t, token in enumerate(tokens[:n])]  # noqa: E731
     again, kept = race(
         lambda: read(T // 2), lambda: read(T), seconds=0.1
-    )  # half of all rows: what they cost in the mean
+    )  # half of all rows: what they cost on average
     c.say(f"On a model of four layers: {1 / again:,.0f} tokens/s with all rows again, {T / kept:,.0f} with your cache.")
 
 
@@ -194,7 +194,7 @@ def tables(c, Table):
 
 
 def returns_n_tokens(tried):
-    """A sentence on what is no text of n tokens."""
+    """A sentence about what is not a text of n tokens."""
     tokens, total = tried.got["tokens"], tried.got["total"]
     n, prompt = tried.given["n"], tried.given["prompt"]
     if np.ndim(tokens) != 1 or np.ndim(total) != 0 or total is None:
@@ -205,7 +205,7 @@ def returns_n_tokens(tried):
 
 
 def judge_calls(c, model, prompt, n, width, beam_search):
-    """WrongAnswer if log_probs was called more often than once for each text of the beam and round."""
+    """WrongAnswer if log_probs was called more than once for each text of the beam in each round."""
     enough = 1 + (n - 1) * width
     if model.calls > enough:
         said = f"the text is right, but log_probs was called {model.calls} times, and {enough} will do"

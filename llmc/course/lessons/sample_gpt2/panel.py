@@ -77,7 +77,7 @@ class PromptPanel:
         return prompt + "".join(sample_text(self.model, self.encoding, prompt, self.tokens.value, *knobs, **options))
 
     def press(self):
-        """Write, and show the text; the button rests meanwhile."""
+        """Write, and show the text; the button is disabled meanwhile."""
         from html import escape
 
         self.button.disabled = True

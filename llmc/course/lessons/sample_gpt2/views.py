@@ -17,7 +17,7 @@ def attention_maps(model, tokens):
 
 
 def residual_stream(model, tokens):
-    """(L + 1, T, C) the residual stream for tokens (T,): as it enters the first block, and behind every block."""
+    """(L + 1, T, C) the residual stream for tokens (T,): as it enters the first block, and after every block."""
     model.logits(np.array([tokens], np.int32))
     acts = model._acts
     encoded, after = (np.array(model.backend.to_numpy(acts[name])) for name in ("encoded", "residual3"))

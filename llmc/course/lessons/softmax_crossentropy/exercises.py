@@ -83,7 +83,7 @@ def filled(c, sizes, dloss, padding, dtype=np.float64):
 
 
 def buffers(c):
-    """Each size with a number as dloss, then with None; any padding; at last, high and low rows."""
+    """Each size with a number as dloss, then with None; any padding; finally, high and low rows."""
     sizes = [(3, 5, 7, 11, 0), (3, 5, 7, 11, 0), (2, 3, 4, 4, 0), (1, 1, 5, 6, 0), (2, 2, 130, 256, 0)]
     sizes += [*4 * [(2, 3, 5, 8, 0)], (3, 4, 130, 256, 1000)]
     paddings = [*6 * [5], np.inf, -1e4, -np.inf, 1005]  # most would win nearly every softmax
@@ -93,7 +93,7 @@ def buffers(c):
 
 
 def fast_buffers(c):
-    """In float32, with a number as dloss; at last the size that is timed, twice."""
+    """In float32, with a number as dloss; finally the size that is timed, twice."""
     small, timed, high = (3, 5, 7, 11, 0), (4, 16, 50257, 50304, 0), np.finfo(np.float32).max
     sizes = [small, (1, 1, 2, 2, 0), (2, 3, 5, 8, 0), *4 * [small], (5, 7, 130, 256, 1000), timed, timed]
     paddings = np.float32([20, 20, 20, -100, -high, high, -np.inf, 20, 20, -20])
@@ -105,7 +105,7 @@ def fast_buffers(c):
 
 
 def constant(numbers) -> bool:
-    """Are they, three at least, all the same small number, larger than rounding? 1e-9 hides below the tolerance."""
+    """Are they, at least three, all the same small number, larger than rounding? 1e-9 hides below the tolerance."""
     middle = abs(np.median(numbers))
     return bool(np.size(numbers) > 2 and 2e-13 < middle < 0.1 and np.ptp(numbers) < 0.05 * middle)
 
@@ -163,7 +163,7 @@ def of_classifier(tried):
 
 
 def of_default(tried):
-    """A sentence if the loss is wrong where std is not given, and has been right where it was."""
+    """A sentence if the loss is wrong where std is not given, and was right where it was given."""
     wrong = len(tried.given) == 2 and not np.allclose(tried.got["loss"], tried.expected["loss"])
     return "where `std` is not given, it should be 0.02" if wrong else None
 

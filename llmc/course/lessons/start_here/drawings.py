@@ -48,7 +48,7 @@ WIDE = 1.5  # of a cell, in its heights
 
 
 def draw_map(here):
-    """The lessons, a row for each part; filled are those whose names (stems of files) are in `here`."""
+    """The lessons, a row for each part; those whose names (stems of files) are in `here` are filled."""
     lessons = [lesson for _, names in PARTS.values() for lesson in names.split()]
     ready = sum(lesson in here for lesson in lessons)
     title = f"Five parts lead from one layer to a trained GPT-2; {ready} of {len(lessons)} lessons are here (filled)"

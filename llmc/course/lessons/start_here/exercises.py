@@ -31,9 +31,9 @@ def scores_of_tokens(c):
     large[0, 1:] = 5000  # a huge score that the first token must not see
     large[1] = -1000 - np.arange(T)  # all of the second row is far below 0
     large[2] = [0, -3, -5, *[720] * (T - 3)]  # e to the power of 720 is infinite, and of -725 not yet 0
-    large[3] = np.where(np.arange(T) > 3, 800, c.random(T) - 300)  # here hidden ones are far above the visible
+    large[3] = np.where(np.arange(T) > 3, 800, c.random(T) - 300)  # here hidden ones are far above the visible ones
     large[4, :5], large[5, :6], large[6, :7] = [800, *[-1] * 4], [0, 0, 0, 0, 799, 800], [1000, 0, 0, 0, 0, 0, -1000]
-    large[7, :8] = [-5000, 5, 0, 0, 0, 0, 0, 2000]  # not the one farthest from 0 is the largest, but the token's own
+    large[7, :8] = [-5000, 5, 0, 0, 0, 0, 0, 2000]  # the largest is not the one farthest from 0, but the token's own
     large[8] = [0, 3, -20, 5, 1000, 5, 0, -3, 0]  # the largest is neither the first nor the last
     yield large
     c.new("float32")

@@ -19,8 +19,8 @@ ROLES, PHASES, EARLY = "3.4 · v8: roles", "3.2 · Barriers with phases", "6.1 �
 STAGES, N, THREADS = 3, 128, 160  # of the ring; numbers of a line
 GRIDS = [(1, 8, 3), (1, 16, 3), (1, 11, 3), (1, 3, 4)]  # blocks, down, across; one block shows the numbering
 GRIDS += [(8, 16, 12), (12, 24, 18), (32, 16, 24), (5, 11, 3), (7, 3, 4), (16, 20, 40), (9, 1, 5), (4, 30, 1)]
-GRIDS += [(8, 24, 5)]  # with as many blocks as one before
-MOST = 1.25  # times as many bands as in bands of 8 rows may be read
+GRIDS += [(8, 24, 5)]  # with as many blocks as an earlier one
+MOST = 1.25  # times as many bands may be read as in bands of 8 rows
 
 # ------------------------------------------------------------------------------------------------------- inputs
 
@@ -109,10 +109,10 @@ def all_finite(tried):
 
 
 def judge_tiles(c, function, blocks, down, across) -> int:
-    """Bands read; WrongAnswer unless every tile is had once, blocks have equally many, and turns read little."""
+    """Bands read; WrongAnswer unless every tile is taken once, blocks have equally many, and turns read little."""
     lists = [pairs(c.call(function, block, blocks, down, across)) for block in range(blocks)]
     alone = pairs(c.call(function, 0, 1, down, across)) or []
-    c.calls.clear()  # what follows is no matter of the last call alone
+    c.calls.clear()  # what follows is not about the last call alone
     grid, every = f", with {blocks} block{'s' * (blocks > 1)} and {down} x {across} tiles", {*np.ndindex(down, across)}
     had = Counter(tile for tiles in lists for tile in tiles or ())
     least, longest = -(-len(every) // blocks), max(len(tiles or ()) for tiles in lists)

@@ -1,4 +1,4 @@
-"""Lesson 19: every version of the product and of flash attention on a GPU, the library's beside them: times, counters.
+"""Lesson 19: every version of the product and of flash attention on a GPU, next to the library's: times, counters.
 
 A row of times: {"what": "product", "attention" or "attention backward", "version": "v2" …, "library", "sizes": [M, N,
 K] or [B, T, NH, hs], "us", "tflop_s", "error": to the first version, "right", "device"}. One of counters: {"kernel",

@@ -48,7 +48,7 @@ def header(*names) -> str:
 
 
 def brought(version) -> float:
-    """KB of both factors for a round of a tile: larger tiles use what they bring more often."""
+    """KB of both factors for a round of a tile: larger tiles use what they bring more times."""
     rows, columns = TILES[version]
     return (rows + columns) * 64 * 2 / 1024 * ROUND / (rows * columns * 64)
 
@@ -82,7 +82,7 @@ def run(version, M, N, K, rng, **how):
 
 
 def count(version, report, of) -> Counts:
-    """Of a launch."""
+    """The Counts of a launch."""
     rounds = of.M * of.N * of.K / ROUND
     shared = [use for use in report.lines if use.space == "shared"]
     passes, requests = sum(use.passes for use in shared), sum(use.requests for use in shared)
@@ -136,7 +136,7 @@ def broken(version, *pairs, sizes, rng, **how):
 
 
 def said(report, kind) -> str:
-    """What the report says of its problem of this kind."""
+    """What the report says about its problem of this kind."""
     text = next(problem.text for problem in report.problems if problem.kind == kind)
     return re.sub(r", called at line \d+", "", text)
 
@@ -171,7 +171,7 @@ def online_softmax(scores, values, meet=(1, 2)):
 
 
 def in_bands(number, down, across, height=8):
-    """(row, column) of tile `number` if bands of `height` rows follow each other, in each column by column."""
+    """(row, column) of tile `number` if bands of `height` rows follow each other, each column by column."""
     band, place = divmod(number, height * across)
     height, first = min(height, down - band * height), band * height
     return first + place % height, place // height
@@ -186,7 +186,7 @@ def numbered(down, across, order) -> np.ndarray:
 
 
 def bands_read(turns) -> int:
-    """Bands of a and b that all turns read, which have tiles (row, column); each turn's are counted once.
+    """How many bands of a and b the turns, lists of tiles (row, column), read in all: each counts once per turn.
 
     What a turn reads twice comes from the L2: rows times columns are its tiles, rows plus columns what it reads.
     """

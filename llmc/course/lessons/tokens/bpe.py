@@ -8,7 +8,7 @@ BYTES = [bytes([b]) for b in range(256)]
 
 
 def count_pairs(words, counts) -> Counter:
-    """How often each pair of neighbours occurs, by its bytes together."""
+    """How often each pair of neighbours occurs, by its joined bytes."""
     pairs = Counter()
     for word, count in zip(words, counts):
         for left, right in zip(word, word[1:]):
@@ -17,7 +17,7 @@ def count_pairs(words, counts) -> Counter:
 
 
 def merge(word, token, most=10**6) -> list[bytes]:
-    """Join neighbours that make up token, from left to right, at so many places."""
+    """Join neighbours that make up token, from left to right, at that many places at most."""
     merged, i = [], 0
     while i < len(word):
         n = 1 + (most > 0 and i + 1 < len(word) and word[i] + word[i + 1] == token)

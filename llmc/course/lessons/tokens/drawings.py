@@ -73,7 +73,7 @@ def _parts(words, state):
 
 
 def draw_tree(word, merges, rows):
-    """How a word is merged, above how two rules cut it.
+    """How a word is merged, drawn above how two rules cut it.
 
     merges: (rank, i), the place of the left part, in the order in which they are made. rows: {rule: [token (bytes)]}.
     """

@@ -24,10 +24,10 @@ SAMPLES += ["🙂".encode(), b"\xf0\x9f", b"\x99\x82", "\ufeff".encode()]  # tok
 
 
 def words_to_count(c):
-    """words, counts: a few words over two or three bytes; some tokens of several bytes are made already."""
+    """words, counts: a few words over two or three bytes; some tokens of several bytes already exist."""
     for k in range(100):
         yield {3: two_ways, 4: equal_pairs}.get(k % 5, some_words)(c.rng, k)
-    a, b, Z = b"a", b"b", b"Z"  # Z sorts before a; \xc3 behind it, but before it as Python prints it
+    a, b, Z = b"a", b"b", b"Z"  # Z sorts before a; \xc3 after it, but before it as Python prints it
     for one, other, counts in (a, Z, [5000, 5000]), (a, Z, [70_001, 70_002]), (b"\xc3", a, [7, 7]):
         yield [[one, b], [other, b]], counts
     yield [[a, b], [b"ca", b], [a, b"bd"], [b"ca", b"bd"]], [9, 1, 1, 1]  # only the first holds a and b, whole
@@ -94,7 +94,7 @@ def words_to_encode(c):
 def encodings(word, ranks):
     """The tokens of the word: by one place after the other, all places of a token at once, or each token once.
 
-    All three are right ways; where they, or whoever looks for the whole word first, disagree: None.
+    All three ways are right; None where they disagree, or looking for the whole word first does.
     """
     one, several, in_turn = singles([word] * 3)
     for parts, many in ((one, 1), (several, len(word))):
@@ -137,7 +137,7 @@ def made_up_words(rng, n):
 
 
 class ListSearch(PythonSearch):
-    """For lists and texts. They are equal or not, and an edit must give the learner's in all cases of the exercise.
+    """For lists and texts. They are equal or not; an edit must give what the learner's code gives in all cases tried.
 
     An edited loop ends soon after as many turns as ours takes: each turn may look through a list that grows forever.
     """

@@ -48,7 +48,7 @@ def batches(c):
 
 
 def damaged_files(c):
-    """(path, what should happen): also if it is one byte, and if the batch itself is there."""
+    """(path, what should happen): also if only a byte is wrong, and if the batch itself is there."""
     whole, path = file_of(c.rng.integers(0, 65536, 13)), folder() / f"{c.rng.integers(10**9)}.bin"
     for damaged, what in [
         (whole[:-2], "lacks its last token"),

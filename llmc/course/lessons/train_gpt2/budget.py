@@ -9,7 +9,7 @@ from llmc.course.checks.exercise import Exercise
 from llmc.course.checks.messages.diagnosis import WrongAnswer, describe, listed
 from llmc.course.lessons.training_loop.settings import not_the_least, noted, refused  # noqa: F401, for the check cell
 
-GOAL = 0.7  # bits per byte that must be won
+GOAL = 0.7  # bits per byte that must be gained
 RANGES = {  # name: (type, condition, what it must be)
     "layers": (Integral, lambda x: 1 <= x <= 8, "a whole number from 1 to 8"),
     "channels": (Integral, lambda x: 8 <= x <= 256 and x % 4 == 0, "a whole number from 8 to 256, and a multiple of 4"),
@@ -25,7 +25,7 @@ RANGES = {  # name: (type, condition, what it must be)
 
 @contextmanager
 def unchanged(given):
-    """Give GIVEN its values again after the block; WrongAnswer if they were others."""
+    """Give GIVEN its values back after the block; WrongAnswer if they had changed."""
     before = given.copy()
     try:
         yield

@@ -7,7 +7,7 @@ AREA = 3.15e4  # weights in one square unit of the drawing
 
 
 def draw_model(config):
-    """The way of a batch through GPT-2: the residual stream, and boxes as large as the weights that act on it."""
+    """The path of a batch through GPT-2: the residual stream, and boxes as large as the weights that act on it."""
     L, C, V, T = config.L, config.C, config.V, config.maxT
     size = {p.name: p.size for p in config.parameter_table()}
     share = 8 * L * C * C / config.num_parameters

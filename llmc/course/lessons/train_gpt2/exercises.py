@@ -48,7 +48,7 @@ class Search(PythonSearch):
         return super()._edited(program, lambda edit: wanted(edit) and f"{edit.new}.append(" not in text)
 
     def explained_by(self, code, lost=False):
-        """A number of steps alone is soon the same by chance: all else must be, too."""
+        """A number of steps alone is easily the same by chance: all else must be the same, too."""
         found = super().explained_by(code, lost)
         return found if found == ALL or self.label != MADE else 0
 
@@ -93,7 +93,7 @@ def whole_test(run, rates):
 
 
 def _misformed(found, asked, steps):
-    """A sentence on the form of what was returned; None if it is right. asked: no rates if a copy was stepped."""
+    """A sentence about the form of what was returned; None if it is right. asked: no rates if a copy was stepped."""
     if not isinstance(found, tuple | list) or len(found) != 3:
         got = "nothing was returned" if found is None else f"you returned {describe(found)}"
         return f"{got}: return three values, `return rates, smoothed, best`"
@@ -110,7 +110,7 @@ def _misformed(found, asked, steps):
 
 
 def _explain_end(c, run, n, right, steps, means):
-    """WrongAnswer about a test of n steps, all right as far as they go, that should have ended after others."""
+    """WrongAnswer about a test of n steps, all right as far as they go, that should have ended after another number."""
     c.comparing, look, last = MADE, c.exercise.look_for(), min(n, right) - 1
     told = f"the test made {n} of at most {steps} steps, and should have ended after {right}"
     try:
@@ -123,7 +123,7 @@ def _explain_end(c, run, n, right, steps, means):
 
 
 def _left(run, held, whole):
-    """A sentence on the state in which the run was left; None if it is as it was. whole: after all of its steps."""
+    """A sentence about the state in which the run was left; None if it is as it was. whole: after all of its steps."""
     same, there, after = np.array_equal(run.W, held.W), run.count == held.count, copy.deepcopy(held)
     if same:
         return None if there else "the run's weights are as they were, but not its place in the text: restore both"

@@ -112,7 +112,7 @@ def runs() -> list[Run]:
 
 
 def healthy() -> str:
-    """The log of a healthy run that is none of the cases."""
+    """The log of a healthy run that is not one of the cases."""
     return runs()[0].log
 
 

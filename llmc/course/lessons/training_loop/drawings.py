@@ -23,7 +23,7 @@ RING = [
     ("clip", "norm, one number"),
     ("update", "params, m, v  (n,)"),
 ]
-AROUND = [  # what hangs on a box from outside: its middle, the number of that box, what it is, where it is built
+AROUND = [  # what is attached to a box from outside: its middle, the number of that box, what it is, where it is built
     (2.4, 0, "resume", "the place in the text\nis kept: section 6"),
     (7.1, 3, "accumulation", "several micro-batches\nadded up: section 5"),
     (11.8, 2, "watching", "live curve, validation,\nlog: sections 2 to 4"),
@@ -51,7 +51,7 @@ def draw_ring():
 
 
 def draw_ways(bad):
-    """bad: {way to save: for each of EVENTS what else than a whole file may be found, "" for nothing}."""
+    """bad: {way to save: for each of EVENTS what other than a whole file may be found, "" for nothing}."""
     title = "Leave one step out, and there is a moment at which the file is lost"
     figure, ax = blank_axes((-10.2, 18.2), (-len(bad) - 0.1, 1.1), title)
     right = ["old or new, whole", "old or new, whole", "the new one, whole"]

@@ -120,7 +120,7 @@ def judge_validation(c, found, model, W, tokens, B, T, lengths):
 
 
 def misread(read, tokens, B, T):
-    """A sentence on a row that the model got too often or too seldom; None if none is. read: [(x, y)], (b, t) each."""
+    """A sentence about a row that the model got too many or too few times; or None. read: [(x, y)], (b, t) each."""
     n = len(tokens) - 1
     got = Counter((*x.tolist(), "→", *y.tolist()) for batch in read for x, y in zip(*batch))
     right = Counter(
@@ -163,7 +163,7 @@ def series(c):
 
 
 def z_of_windows(tried):
-    """A sentence on digits that are lost far from 0, or on a window that is taken for flat, or not."""
+    """A sentence about digits that are lost far from 0, or about a window that is taken for flat, or is not."""
     values, z, right = tried.given["values"], tried.got["z"], tried.expected["z"]
     if not isinstance(z, np.ndarray) or z.shape != values.shape:
         return None

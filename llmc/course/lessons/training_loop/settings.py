@@ -60,9 +60,9 @@ def judge_run(c, loss, given_loss, given, chosen, runs):
 
 @contextmanager
 def noted(c, function, train):
-    """Let the learner's function call `train`, and give a list of ((setting, …), score), one for each such call.
+    """Let the learner's function call `train`, and yield a list of ((setting, …), score), one for each such call.
 
-    c: the check. train: a function of the notebook's, whose first result is a score; less is better.
+    c: the check. train: a function of the notebook, whose first result is a score; less is better.
     """
     runs, variables, name = [], getattr(function, "__globals__", {}), train.__name__
 
