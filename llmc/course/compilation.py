@@ -1,4 +1,4 @@
-"""What a check changes while an answer runs, and what Numba, when it compiles a part of that answer, must not meet."""
+"""What a check changes while an answer runs, and what Numba must not meet when it compiles a part of that answer."""
 
 import sys
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ def paused_while_compiling(pause, resume):
 
     class Pause(event.Listener):
         def __init__(self):
-            self.paused = []  # one function that compiles may need another
+            self.paused = []  # compiling one function may compile another
 
         def on_start(self, event):
             self.paused.append(pause())

@@ -19,7 +19,7 @@ from llmc.course.exercises import catalog, layout
 
 _assigned = set()  # names that the check cells run so far in this kernel assign
 _left = {}  # what they left behind: {name: object}
-_NOTHING = object()  # is no value of any name
+_NOTHING = object()  # is not the value of any name
 _running = []  # the Names of the check cells that run now: one, or none
 
 
@@ -121,7 +121,7 @@ def learners_names():
 
 
 def among_learners_names(function):
-    """`function` of nothing, written in a check cell, which calls the learner's code: each gets its own names."""
+    """`function()`, written in a check cell, which calls the learner's code: each gets its own names."""
     if not _running:
         return function
     names, inside = _running[-1], _running[-1].alone(function)
@@ -155,7 +155,7 @@ def _parts_of(code):
 
 @cache
 def imports_of(exercise) -> dict:
-    """{name: object} that the set-up cell of this exercise's notebook imports; {} for an exercise without notebook."""
+    """{name: object} that the set-up cell of this exercise's notebook imports; {} if it has no notebook."""
     for lesson in layout.lessons("solutions"):
         cells = catalog.cells_of(layout.notebook("solutions", lesson))
         if any(cell.mark.get("exercise") == exercise for cell in cells):

@@ -1,6 +1,6 @@
 """np.empty makes an array whose numbers nobody has set. While a check calls an answer, they are ones that show.
 
-Fresh memory is mostly zero, so an answer that leaves a part of such an array out would be right by chance.
+Fresh memory is mostly zero, so an answer that leaves out a part of such an array would be right by chance.
 """
 
 from contextlib import contextmanager
@@ -49,13 +49,13 @@ def _set(makers=THEIRS):
 
 @contextmanager
 def marked():
-    """Inside the block np.empty and np.empty_like fill their arrays with GARBAGE, but in code that Numba compiles."""
+    """Inside the block, np.empty and np.empty_like fill arrays with GARBAGE, except in code that Numba compiles."""
     if np.empty is not THEIRS["empty"]:
         yield
         return
     _set(MARKING)
     try:
-        with paused_while_compiling(_set, _set):  # Numba knows NumPy's own functions alone
+        with paused_while_compiling(_set, _set):  # Numba knows only NumPy's own functions
             yield
     finally:
         _set()
