@@ -101,7 +101,7 @@ def replaced(code, *pairs):
 
 
 class Lesson:
-    """A solution notebook executed once, without a kernel, and the answers that lie beside it."""
+    """A solution notebook executed once, without a kernel, and the answers that belong to it."""
 
     def __init__(self, root: Path, name: str):
         self.name = name
@@ -258,7 +258,7 @@ def main(argv=None) -> int:
 
 
 def _holes(root, wanted) -> int:
-    """Print for each exercise how many generated edits its check accepts, and those without a reason."""
+    """Print for each exercise how many generated edits its check accepts, and which of them have no reason."""
     listed, holes = equivalent(root), 0
     for lesson in (Lesson(root, name) for name in wanted):
         for exercise in lesson.check_of:
