@@ -26,7 +26,7 @@ class Call:
     returns: tuple = ()
     outputs: dict = field(default_factory=dict)
     held: dict = field(default_factory=dict)
-    locked: tuple = ()  # which arguments could not be written to
+    locked: tuple = ()  # which arguments were read-only
     lockable: bool = True  # could the function take such arrays?
     text: str = ""  # the call, as a learner would recognise it
     described: str | None = None  # what it returned; None if it has not returned
@@ -108,7 +108,7 @@ def arrays_in(value) -> list:
 
 
 def same_error(made, got, right, lost=False) -> bool:
-    """Is the error of `made` that of `got`, except for a small share? All three (…,), arrays or numbers.
+    """Is the error of `made` that of `got`, up to a small share? All three (…,), arrays or numbers.
 
     lost: does that also count where no number is left in either?
     """

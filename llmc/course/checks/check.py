@@ -6,7 +6,7 @@
     exception        WrongAnswer: the line of the learner's function that raised it, and the call that led there
 
 Inside the block `c` makes inputs (`c.random`, `c.buffer`, `c.cases`), calls the learner's function (`c.call`), and
-compares all that it gives with the exercise's reference (`c.compare`).
+compares all its results with the exercise's reference (`c.compare`).
 """
 
 import copy

@@ -15,7 +15,7 @@ from llmc.course.checks.messages.diagnosis import Diagnosis, Kind, WrongAnswer, 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2}  # relative to the largest expected entry
 ROUNDING = {"float64": 1e-9, "float32": 1e-5, "float16": 1e-2}  # relative to the largest: smaller errors do not count
 LIKE = 1e-4  # two arrays are "the same" when they differ by less than this share of the largest entry
-ROWS = 4  # wrong entries that are listed
+ROWS = 4  # wrong entries that are listed at most
 MOST, MANY = 5, 1 << 17  # axes and entries of an array whose axes are tried in every order
 
 

@@ -163,7 +163,7 @@ def _order_of(got, expected):
 
 
 def _distinct(array) -> bool:
-    """Do most of its numbers differ from each other? Zeros and ones are in some order by chance."""
+    """Do most of its numbers differ from each other? Zeros and ones fall into some order by chance."""
     return np.count_nonzero(np.diff(np.sort(array, axis=None))) > array.size / 2
 
 

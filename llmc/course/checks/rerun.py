@@ -68,7 +68,7 @@ class Rerun:
 
 
 def calls_with(check, answer, seed=SEEDS[0]) -> list:
-    """The calls that the check's cell makes of `answer`, our solution, on other numbers: those around the last one."""
+    """The calls that the check's cell makes to `answer`, our solution, on other numbers: those around the last one."""
     seen, before = [], BEFORE if check.calls[-1].size > FEW else LONG_BEFORE
     _run(check, answer, seed, seen, check.made + AFTER)
     return seen[max(0, check.made - before) :]
@@ -80,7 +80,7 @@ def passes(check, answer) -> bool:
 
 
 def _run(check, answer, seed, seen, most) -> bool:
-    """Was there nothing to refuse? Where the cell cannot run again, inside of a function, say, no answer passes."""
+    """Was there nothing to refuse? Where the cell cannot run again, say inside a function, no answer passes."""
     kind = type(check)
     cell, name = check.cell, kind.__name__
     if cell is None or cell.f_code.co_flags & inspect.CO_OPTIMIZED or cell.f_globals.get(name) is not kind:

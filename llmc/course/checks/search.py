@@ -163,7 +163,7 @@ class PythonSearch(Search):
 
     def edited_ours(self):
         """(edit, our solution while it is edited)."""
-        _ = self.others  # for which the solution must be as it was
+        _ = self.others  # which needs the solution as it was
         return self._edited(self.solution, lambda edit: True)
 
     def edited_theirs(self):

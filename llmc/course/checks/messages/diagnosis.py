@@ -22,7 +22,7 @@ from llmc.course.exercises.catalog import SECTION, section_link, with_headings
 from llmc.terminal import in_notebook
 
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"  # red would be hard to read on the pink that JupyterLab puts behind errors
-# JupyterLab breaks the lines of an error in the middle of words; it breaks these between words, and tables nowhere.
+# JupyterLab breaks the lines of an error in the middle of words; these break between words, and tables not at all.
 STYLE = "font-family:var(--jp-code-font-family,monospace);font-size:var(--jp-code-font-size,13px);padding-left:8px;"
 STYLE += "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 TABLE = "white-space:pre;overflow-x:auto"

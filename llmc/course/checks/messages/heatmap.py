@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 
-SMALL = 4  # entries; the list of numbers shows these anyway
+SMALL = 4  # entries; the list of numbers shows that many anyway
 ROWS, COLUMNS = 24, 48  # of a picture; larger arrays are drawn in blocks, and a block is wrong if any entry in it is
 FRAME = "border:1px solid rgba(128,128,128,0.35);padding:0;width:{0}px;height:{0}px;min-width:{0}px"
 VERMILLION = "213,94,0"  # of the course's palette; transparent, so that both themes of JupyterLab can show it

@@ -1,4 +1,4 @@
-"""How many times as fast one function is as another, on a machine that does other things too.
+"""How many times as fast one function is as another, on a machine that also does other things.
 
 Other programs can make a call last ten times as long, but they hardly change how long it holds the processor. So an
 answer is judged by processor time, in pairs of neighbouring calls, and measured again when it is near the bar.

@@ -1,4 +1,4 @@
-"""Arrays that a learner's function keeps from one call to the next: they take memory, though no later call makes them.
+"""Arrays that a learner's function keeps from one call to the next: they take memory, but no later call makes them.
 
 retained(fast_adamw_step)    -> {"`_scratch`": 16777216}   names of what holds arrays, and bytes
 """

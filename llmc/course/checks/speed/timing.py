@@ -41,7 +41,7 @@ def race(*functions, rounds=9, seconds=1.2, clock=perf_counter):
 
 
 def faster(c, given, yours, times, *, limit=None, of=None, scale=1.0, lean=None) -> Speed:
-    """Raise WrongAnswer unless `yours` is `times` times as fast as `given` (no arguments); else say how fast.
+    """Raise WrongAnswer unless `yours` is `times` times as fast as `given`, both without arguments; else say how fast.
 
     c: the check, whose exercise says what to look at first when it is too slow. given: runs in one thread. times: below
     1, `yours` may be slower. limit: a function that takes turns with both; the message says what share of its speed
