@@ -1,6 +1,6 @@
 """What the builder adds to every exercise, so that no author can forget it.
 
-- To a check cell the imports of its first line. After a restart of the kernel the check therefore starts even when
+- To a check cell the imports of its first line. So after a restart of the kernel, the check starts even when
   nothing else has run yet, and says what to run first; a NameError would not.
 - Below a check the links onward: the lesson's section, the solution, the next exercise.
 """

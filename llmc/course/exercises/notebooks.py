@@ -71,7 +71,7 @@ def canonical(notebook):
 
 
 def _give_ids(cells):
-    """A unique id for every cell: its own; its position where it has none; a number behind it where it is a copy."""
+    """A unique id for every cell: its own; its position where it has none; a number appended where it is a copy."""
     taken = set()
     for position, cell in enumerate(cells):
         wanted = name = cell.get("id") or f"cell-{position:02}"

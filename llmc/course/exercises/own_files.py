@@ -21,7 +21,7 @@ from llmc.files.checked_json import Damaged, checked_json, read_json
 from llmc.files.reading import opened
 from llmc.terminal import llmc_command
 
-OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout, not for copies
+OF_THE_COURSE = (*FOLDERS, "llmc", "data", "runs")  # folders of the checkout that copies do not get
 THIS_MACHINE = "this-machine"  # the tag of cells whose stored outputs would be another machine's in a copy
 STATE = {"cells": {str: {str: (str, None)}}, "files": {str: (str, None)}, "course": (str, None)}
 LANGUAGE = {  # as the kernel says it: JupyterLab takes over whatever differs, and calls the notebook modified
@@ -134,7 +134,7 @@ def digest(data: bytes) -> str:
 
 
 def course_digest(root) -> str:
-    """Of all that copies are made of: quick, so that `llmc lab` can ask each time whether a copy is up to date."""
+    """Of all that copies are made from: quick, so that `llmc lab` can ask each time whether a copy is up to date."""
     paths = [path for kind in FOLDERS for path in sorted((root / kind).glob("*.ipynb"))]
     return digest(b"".join(read_bytes(path) for path in [*paths, *course_files(root).values()]))
 

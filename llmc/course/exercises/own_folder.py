@@ -106,7 +106,7 @@ def _new(cells) -> str:
 
 
 def _answered(root, copy, name, cells) -> str | None:
-    """The exercise with the answers that stand in the checkout's own copy of it; None when there are none."""
+    """The exercise with the answers from the checkout's own copy of it; None when there are none."""
     folder, prefix = FOLDERS["exercises"]
     lesson = Path(name).stem.removeprefix(prefix)
     inside = PurePosixPath("exercises", f"{lesson}.ipynb")

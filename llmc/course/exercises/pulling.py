@@ -77,7 +77,7 @@ def _move_on(root) -> list[str]:
 
 
 def _met(root) -> tuple[dict, list]:
-    """Of what the course has changed: {notebook that differs here, too: (old, new blob)}, and entries for the index.
+    """Of what the course has changed: {notebook that also differs here: (old, new blob)}, and entries for the index.
 
     The index gets these notebooks, and what a killed git has written already.
     """
@@ -132,7 +132,7 @@ def _git(root, *words, stdin=""):
 
 
 def _environment() -> dict:
-    """This process's, without what would lead git to another repository than the one in the folder."""
+    """This process's, without what would lead git to a repository other than the one in the folder."""
     return {name: value for name, value in environ.items() if name not in _names_of_a_repository()}
 
 
