@@ -7,7 +7,7 @@ WIDEST = 10  # inches, about the width of a page; a wider figure is shrunk to fi
 
 @dataclass(frozen=True)
 class Place:
-    """A rectangle on the axes, for arrows and texts to refer to.
+    """A rectangle on the axes, for arrows and texts to attach to.
 
     name: its label. rows, columns: how many cells of one size it is divided into.
     """

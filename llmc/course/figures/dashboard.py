@@ -35,7 +35,7 @@ class Dashboard(LivePlot):
         self._buttons = self._text = self._shown = None
 
     def __call__(self, report):
-        """Take note of a StepReport. Returns what the run should do next, see llmc/training/report.py."""
+        """Take note of a StepReport. Returns what the run should do next: see llmc/training/report.py."""
         if not (self.speeds and self.speeds[-1][0] == report.step) and report.loss is not None:
             self.speeds.append((report.step, report.tokens_per_second, report.mfu))
         self.sample = report.sample or self.sample

@@ -6,7 +6,7 @@ from llmc.course.figures.style import BLUE, GREY, INK, PALE, ink
 
 
 def box(ax, x, y, name, shape="", *, color=BLUE, width=2.4, height=1.0, filled=False, dashed=False):
-    """Draw a box around (x, y) with a name in it, below that a shape or a remark; returns its Place.
+    """Draw a box around (x, y) with a name in it, and below that a shape or a remark; returns its Place.
 
     filled: in its colour, with white letters; else white, with a frame in its colour. dashed: the frame.
     """
@@ -71,7 +71,7 @@ def flow(ax, stages, at=(0, 0), *, step=3.2, **look):
 def way_back(ax, start, end, text="", *, color=GREY, depth=0.8):
     """Draw an arrow that leaves one Place downwards, passes under all those between, and enters another from below.
 
-    depth: how far below the start; negative: above all instead.
+    depth: how far below the start; negative: passes above them all instead.
     """
     (x0, x1), level = (start.middle[0], end.middle[0]), (start.bottom if depth > 0 else start.top) - depth
     leaves, enters = start.edge((x0, level)), end.edge((x1, level))

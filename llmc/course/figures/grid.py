@@ -60,7 +60,7 @@ def cell_row(ax, texts, at, widths=1, *, colors=SKY, label="", height=0.8, size=
 
 
 def number_text(value) -> str:
-    """A number as short as a cell needs it.
+    """A number, as short as a cell needs it.
 
     >>> [number_text(v) for v in (3.0, -0.333, 1234.5, 1e-4, float("-inf"))]
     ['3', '−0.33', '1234', '≈ 0', '−∞']

@@ -41,7 +41,7 @@ def show_as_images():
 
 
 def as_output(figure):
-    """({mime type: data}, {mime type: metadata}) of a figure, as IPython's display takes them.
+    """({mime type: data}, {mime type: metadata}) of a figure, as IPython's display expects them.
 
     The metadata of the PNG: alt (str), width and height (pixels of the page, so that nothing moves when a picture comes
     late), and, only where there are any, small_text: the texts in letters under 9 points, which a test refuses.

@@ -10,7 +10,7 @@ def show_cuda(source, title="", *, lines=None, since=None):
     """Show CUDA C below the cell, as a Markdown block: highlighted, and copied with the mouse as plain text.
 
     lines: (first, last), counted from 1, to show a part. since: the source of the version before; lines that are not
-    in it get a `// new` behind them, so what has changed cannot disagree with the code.
+    in it get a `// new` at the end, so what has changed cannot disagree with the code.
     """
     from IPython.display import Markdown, display
 
@@ -24,7 +24,7 @@ def show_cuda(source, title="", *, lines=None, since=None):
 
 
 def _marked(after, before):
-    """The lines of `after` with a mark behind each that is new."""
+    """The lines of `after`, with a mark at the end of each new one."""
     same = [[line.strip() for line in part] for part in (before, after)]
     marked = list(after)
     for kind, _, _, begin, end in SequenceMatcher(None, *same, autojunk=False).get_opcodes():
@@ -34,5 +34,5 @@ def _marked(after, before):
 
 
 def _mark(line):
-    """Not behind a brace alone, nor behind a backslash, after which a line must end."""
+    """Not after a brace alone, nor after a backslash, which must end its line."""
     return line if line.strip() in ("", "{", "}") or line.endswith("\\") else f"{line:<{COLUMN}}{NEW}"
