@@ -188,7 +188,7 @@ class kernel_check(check):
         return ours and runs.emulate(ours, kernel, grid, block, copy.deepcopy(arguments), **how)
 
     def _given(self, argument):
-        """A buffer itself; of any other array a copy, contiguous as memory on a GPU is."""
+        """A buffer itself; of any other array a copy, contiguous, as memory on a GPU is."""
         as_it_is = not isinstance(argument, np.ndarray) or _among(argument, [b.array for b in self._buffers])
         return argument if as_it_is else np.array(argument, order="C")
 

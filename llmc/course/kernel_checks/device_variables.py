@@ -37,7 +37,7 @@ class Kept:
     def told(self) -> str:
         """A sentence if a second launch on the same numbers gives others; else "". It is made only once.
 
-        The variables then hold what they held before the first launch again, for the next check of this kernel.
+        The variables are then as they were before the first launch, for the next check of this kernel.
         """
         again, self._again = self._again, None
         changed = [name for name, each in self._now().items() if each != self._held[name]] if again else []

@@ -13,7 +13,7 @@ from llmc.errors import NoCompiler, UserError
 from llmc.kernels.tensor_cores import compute_capability
 
 SECONDS = 10  # a launch of an exercise takes milliseconds; one that never ends should not take a minute to say so
-AGREE = 1e-3  # relative to the largest entry: emulator and GPU add in different orders, and their exp differs
+AGREE = 1e-3  # relative to the largest entry: emulator and GPU add in different orders, and their exps differ
 CANCELLED = 16 * 2.0**-23  # of the largest float32 that a launch reads: what is smaller everywhere may be rounding
 AGREE_IN_16_BITS = 2.0**-7  # relative: where those digits decide, a bfloat16 is rounded to the other neighbour
 
