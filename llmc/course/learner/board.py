@@ -100,7 +100,7 @@ class Board:
 
 
 def redraw(done, worked):
-    """Draw every board again that this kernel has shown; done, worked: as in Board."""
+    """Redraw every board that this kernel has shown; done, worked: as in Board."""
     for shown, handle in _shown:
         shown.done, shown.worked = set(done), worked
         if handle is not None:

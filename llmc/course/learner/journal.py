@@ -87,7 +87,7 @@ def read(path: Path) -> dict:
     """{"done": {exercise: time}, "worked": {exercise: time}, "hints": {exercise: number}}.
 
     A missing file counts as an empty one; a damaged one is kept as .bak, which we say, and we start afresh. Raises
-    UserError for what is no regular file, and leaves it alone.
+    UserError for what is not a regular file, and leaves it alone.
     """
     if not path.exists():
         return {"done": {}, "worked": {}, "hints": {}}
