@@ -18,7 +18,7 @@ COMPILERS = {  # package manager -> how it installs a C++ compiler
 class Row:
     """What was examined and found; status "ok", "missing" or "warning"; what that costs, and the command that fixes it.
 
-    The status of what is missing, but comes by itself when it is needed, is "later".
+    The status of something missing that comes by itself when it is needed is "later".
     costs and command are "" where all is well; command is also "" where no command helps.
     """
 

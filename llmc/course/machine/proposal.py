@@ -18,7 +18,7 @@ from llmc.training.trainer import Trainer
 TIMED = 6  # steps; the first one, which compiles, is not counted
 SPARE = 0.9  # of the minutes: the rest is for checkpoints and samples
 VALIDATIONS = 12  # in a run
-LOWEST, ROUND = 20, 10  # steps: at least so many, and a multiple of that
+LOWEST, ROUND = 20, 10  # steps: at least that many, and a multiple of it
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Proposal:
 
 
 def propose(minutes: float = 3.0) -> Proposal:
-    """A run that this machine can do in so many minutes. It takes some seconds to measure it."""
+    """A run that this machine can do in that many minutes. It takes a few seconds to measure it."""
     machine, settings = candidate()
     trainer = Trainer(settings)
     seconds = []
