@@ -1,4 +1,4 @@
-"""An edit of a source text: what stands there, what may stand there instead, and how that is said."""
+"""An edit of a source text: what is there, what may be there instead, and how that is said."""
 
 from dataclasses import dataclass
 

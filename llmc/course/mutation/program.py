@@ -41,7 +41,7 @@ class Program:
     own: tuple
 
     def function(self, turns=TURNS):
-        """The function that the tree defines now; it raises TooLong after so many turns of its loops."""
+        """The function that the tree defines now; it raises TooLong after that many turns of its loops."""
         return self._made(iter(range(turns)).__next__)
 
     def turns(self, run) -> int:
@@ -233,7 +233,7 @@ def _definition(function) -> ast.FunctionDef | None:
                 first = min([node.lineno, *(line.lineno for line in node.decorator_list)])
                 if first == code.co_firstlineno:
                     node = copy.deepcopy(node)
-                    node.name = function.__name__  # another name may stand in the text, in tests of the checks
+                    node.name = function.__name__  # the text may have another name, in tests of the checks
                     return node
     return None
 

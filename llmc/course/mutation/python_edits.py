@@ -13,7 +13,7 @@ from llmc.course.mutation.edit import SHOWN, Edit, apart, others, short
 from llmc.course.mutation.program import edited, is_tick
 
 MOST = 700  # edits of one program
-UNCLEAR = 4  # characters: what is shorter is quoted with what stands around it
+UNCLEAR = 4  # characters: what is shorter is quoted with its surroundings
 TWINS = """
     sum mean max min; maximum minimum; argmax argmin; var std; sqrt square; floor ceil round; exp expm1 exp2
     log log2 log10 log1p; tanh sinh cosh; sin cos; zeros ones; zeros_like ones_like; tril triu; any all
@@ -84,7 +84,7 @@ def _edit(rank, node, new, owner, field, index, old=None, said=None, constant=No
 
 
 def _of_expression(node, owner, field, names):
-    """(rank, new expression, old text, new text, …) of what may stand in its place."""
+    """(rank, new expression, old text, new text, …) of what may take its place."""
     if isinstance(node, ast.BinOp):
         yield from _of_operation(node)
     elif isinstance(node, ast.UnaryOp):

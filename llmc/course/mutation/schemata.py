@@ -98,7 +98,7 @@ def with_edit(code, edit) -> str:
 
 
 def _combined(code, edits, pieces, expressions=EXPRESSIONS) -> tuple[str, dict]:
-    """(the text with all of them, {line: which edits stand there})."""
+    """(the text with all of them, {line: which edits are there})."""
     others = defaultdict(list)
     for k, edit in edits:
         for piece, new in edit.changes:
