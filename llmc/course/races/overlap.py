@@ -4,7 +4,7 @@ import numpy as np
 
 
 def shared_index(turns) -> str:
-    """ "Along axis 1, turn 0 writes 0 … 2 and turn 1 writes 2 … 4: …", or "" where no such ranges overlap a little.
+    """ "Along axis 1, turn 0 writes 0 … 2 and turn 1 writes 2 … 4: …", or "" where no such ranges overlap slightly.
 
     turns: {turn: True where it wrote the array}. The ranges go on from turn to turn, and none lies inside another.
     """

@@ -11,7 +11,7 @@ import numpy as np
 from llmc.course.races.overlap import shared_index
 
 NOBODY, SEVERAL = -1, -2
-MANY = 64  # turns of a loop, of which it is noted what each of them wrote
+MANY = 64  # turns of a loop for which it is noted what each of them wrote
 
 
 @dataclass(frozen=True)
