@@ -33,7 +33,7 @@ def draw_downhill(bowl, slope, start, minimum):
 
 
 def draw_three_steps():
-    """Draw the table of section 3.2 as a data flow: from slopes to m and v, to the hats, to the weight."""
+    """Draw the table of section 3.2 as a data flow: from slopes to m and v, to their hats, to the weight."""
     title = "Two slopes agree: two steps of 0.1. The third contradicts: a seventh of a step"
     fig, ax = blank_axes((-1.2, 24.5), (-0.6, 9.4), title)
     columns = {  # name: (place, colour, values from t = 0 or 1)

@@ -150,7 +150,7 @@ def judge_clipped(c, held, grads, max_norm):
     """WrongAnswer unless these arrays are those that they held before the call, clipped."""
     expected, norm = optimizer.clip(held, max_norm)
     for k, (g, old, right) in enumerate(zip(grads, held, expected)):
-        before = old if norm > max_norm else None  # up to max_norm nothing is to be written
+        before = old if norm > max_norm else None  # up to max_norm, nothing is to be written
         compare(f"grads[{k}]", g, right, rtol=1e-4, before=before, look=c.exercise.look_for())
 
 

@@ -1,4 +1,4 @@
-"""Lesson 06: its three diagrams. The data flow of one head, the cutting of qkv into heads, the way back."""
+"""Lesson 06: its three diagrams. The data flow of one head, how qkv is cut into heads, the way back."""
 
 import numpy as np
 

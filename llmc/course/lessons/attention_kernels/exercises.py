@@ -24,7 +24,7 @@ OF_LLMC = "0.78 and 1,040"  # requests a pair and sectors of attention_forward_v
 
 
 def scores(c):
-    """grid, block, arguments: later keys have the largest scores; around 200, of which exp is infinite, and -30,000."""
+    """grid, block, arguments: later keys have the largest scores; around 200, whose exp is infinite, and -30,000."""
     for heads, T, offset in [(2, 7, 0), (1, 1, 0), (2, 40, 0), (3, 33, 0), (1, 45, 200), (1, 45, -30_000)]:
         c.new(f"scores around {offset:,}" if offset else "")
         for threads in BLOCKS:
@@ -67,7 +67,7 @@ def heads_of_32(c, sizes, blocks=BLOCKS):
 
 
 def gradients(c, of_keys):
-    """grid, block, arguments: scores that are small, larger, and around 100, of which exp is infinite."""
+    """grid, block, arguments: scores that are small, larger, and around 100, whose exp is infinite."""
     for heads, T, scale in [(2, 5, 0.2), (3, 11, 0.2), (1, 37, 0.2), (1, 1, 0.2), (1, 12, 0.6), (1, 9, 0.2)]:
         c.new("scores around 100" if T == 9 else "")
         for threads in BLOCKS:

@@ -122,7 +122,7 @@ def any_division(tried):
 
 def judge_squares(c, partial, values, threads):
     """WrongAnswer unless partial (blocks,) holds the sums that the task asks for, with the digits of a double."""
-    of_block = np.arange(values.size) // threads % len(partial)  # (n,)   in turns, each has as many as threads
+    of_block = np.arange(values.size) // threads % len(partial)  # (n,)   in turns, each as many as threads
     right = np.bincount(of_block, values.astype(np.float64) ** 2, minlength=len(partial))  # (blocks,)
     look = c.exercise.look_for()
     off = np.abs(partial - right) / np.maximum(right, 1e-300)  # (blocks,)

@@ -23,7 +23,7 @@ BY_ATOMICS = {"bias_backward": 2, "encoder_backward": 1, "layernorm_backward": 1
 
 
 def measure(small=False) -> dict:
-    """Everything, as JSON has it. small: few numbers, a few steps, no times; it runs anywhere."""
+    """Everything, ready for JSON. small: few numbers, a few steps, no times; it runs anywhere."""
     B, T, runs, steps = (2, 32, 3, 2) if small else (8, 1024, 100, 200)
     device = "emulator" if cuda.device() == "emulator" else cuda.xp.cuda.runtime.getDeviceProperties(0)["name"].decode()
     return {

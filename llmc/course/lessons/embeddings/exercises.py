@@ -11,7 +11,7 @@ TIMED = (4, 1024, 768, 1024, 1024)  # B, T, C, V, maxT
 
 
 def batch(c, B, T, V, end):
-    """tokens (B, T) that repeat; at the end stands one of two tokens, the last of the vocabulary or the first."""
+    """tokens (B, T) that repeat; at the end comes one of two tokens, the last of the vocabulary or the first."""
     tokens = awkward_tokens(c.rng, B, T, V)
     tokens[-1, -2:] = end
     return tokens
@@ -67,7 +67,7 @@ def fast_gradients(c):
     for B, T, C, V, maxT in [small, (5, 27, 33, 6, 27), tiny, (2, 1, 7, 9, 1), small, TIMED, TIMED]:
         dwte, dwpe = c.buffer(V, C, dtype=np.float32), c.buffer(maxT, C, dtype=np.float32)
         tokens = (zipf_tokens if T == 1024 else awkward_tokens)(c.rng, B, T, V)
-        if B > 1:  # these two need not be there otherwise, and do not stand at the end
+        if B > 1:  # these two might otherwise be missing, and are not at the end
             tokens[1, 0] = tokens[1, T // 2] = V - 1
             tokens[0, T // 2] = tokens[1, -1] = 0
         if T == 2:  # neither of them again
@@ -143,7 +143,7 @@ OVER = "= the last row of dout for each token, written over what dwte held | TOK
 
 
 def instead_of(positions, tokens, table):
-    """The table for a solution with these lines. Its edits may use other names, too:
+    """The table for a solution with these lines. Its edits may also use other names:
 
     n (B, T): the number of each row of dout. ids, at (distinct,): of np.unique. often (B, T, 1): counts of the tokens.
     rows (B*T, C): of dout. order (B*T,): of the sorted tokens.

@@ -1,6 +1,6 @@
 """Lesson 24: models that others have trained, what a training run costs, and a panel for it.
 
-The speed is an estimate: for GPT-2 124M it was measured on an H200, for any other size its FLOPs are divided by the
+The speed is an estimate: for GPT-2 124M it was measured on an H200; for any other size its FLOPs are divided by the
 same share of the GPU's peak. A step on several GPUs ends with an all-reduce that nothing hides (lesson 21).
 """
 

@@ -18,7 +18,7 @@ WIDE = 0.95  # of a letter, in units
 
 
 def draw_text(cuts, title):
-    """cuts: {name: (pieces of one text, bits for each)}: the pieces to scale, one row for each tokenizer."""
+    """cuts: {name: (pieces of one text, bits for each)}: the pieces, to scale, one row for each tokenizer."""
     length = max(sum(map(len, pieces)) for pieces, _ in cuts.values())
     figure, ax = blank_axes((-3.2, WIDE * length + 0.5), (-1.9 * len(cuts) + 0.9, 1.0), title)
     for k, (name, (pieces, bits)) in enumerate(cuts.items()):

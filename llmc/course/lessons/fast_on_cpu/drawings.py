@@ -13,7 +13,7 @@ REST = (GREY, "v")  # the other functions: AdamW, the embedding, the loss
 
 
 def timeline(calls, seconds, least=0.02):
-    """Draw the calls of one step from left to right, a row for each function that takes at least that share of it.
+    """Draw the calls of one step from left to right, with a row for each function that takes at least that share of it.
 
     calls: [Call] in order. seconds: {function: seconds a step}, slowest first, for the shares on the right.
     """

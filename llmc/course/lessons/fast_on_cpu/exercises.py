@@ -20,7 +20,7 @@ from llmc.course.measure import peak_bytes, resident_peak
 from llmc.course.own_names import among_learners_names
 
 f32 = np.float32
-KINDS = {  # of rows, and what a message says of them
+KINDS = {  # of rows, and what a message says about them
     "small": "rows so near 0 that eps shows",
     "far": f"rows around {FAR}, where E[x²] and E[x]² agree in nearly all of their digits",
     "NaN": "a NaN",
@@ -96,7 +96,7 @@ def heads(c, sizes=((5, 3), (8, 4), (9, 4), (1, 2), (5, 3), (200, 4), (131, 33),
         if T == 8:  # e to each score is infinite, and none stands out
             q, k = np.maximum(np.abs(q), 1), k + dtype(60)
         q[T // 2] *= T != 9  # a query of zeros: a score of 0 is a score like any other
-        k[-1] = 3000 * q[:-1].sum(axis=0) if T == 6 else k[-1]  # for one of these queries its score is high
+        k[-1] = 3000 * q[:-1].sum(axis=0) if T == 6 else k[-1]  # its score is high for one of these queries
         c.new({8: "large scores, in float32", 6: "e to the score of a later key is infinite"}.get(T, f"T = {T}"))
         yield dout, *attention(q, k, v), q, k, v
 

@@ -12,7 +12,7 @@ FAR = np.array([-1e4, -300, -20, -9, -7, -5.5, -5, -0.5, 0, 0.5, 5, 5.5, 7, 9, 2
 
 
 def block_forward(x, w1, w2):
-    """x + tanh(x · w1ᵀ) · w2ᵀ; x (..., C), w1 (H, C), w2 (C, H): tanh, as the exercises need no GELU of yours."""
+    """x + tanh(x · w1ᵀ) · w2ᵀ; x (..., C), w1 (H, C), w2 (C, H): tanh, so that the exercises need no GELU of yours."""
     return x + np.tanh(x @ w1.T) @ w2.T
 
 

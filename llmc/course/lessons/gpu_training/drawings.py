@@ -51,7 +51,7 @@ def draw_arena(ax, tensors, offsets, most):
 
 
 def draw_profile(ax, found, most=12):
-    """Draw {function: (ms, floor ms or None)}: bars, and a black mark where the floor is."""
+    """Draw {function: (ms, floor ms or None)}: bars, with a black mark where the floor is."""
     found = dict([*found.items()][:most])
     ax.barh([*found], [ms for ms, _ in found.values()], color=tint(BLUE, 0.6), height=0.62)
     for k, (ms, floor) in enumerate(found.values()):

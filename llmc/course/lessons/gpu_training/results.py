@@ -1,4 +1,4 @@
-"""What lesson 17 shows of GPT-2 124M, measured: on this GPU, where there is one; else stored, of an H200.
+"""What lesson 17 shows of GPT-2 124M, measured: on this GPU, if there is one; else stored, from an H200.
 
 The whole training runs, and PyTorch's, are only stored. Each of their steps was `waiting.ahead`, from the weights
 of `llmc init --preset d12`, drawn at random, on the batches of tinyshakespeare in the order of the file.
@@ -75,7 +75,7 @@ def launches(model, B, T) -> dict:
 def profiles(model, B, T) -> dict:
     """{"TF32", "float32": {"functions": [[name, calls, ms, floor ms or None]]}, "hurried": {name: ms in TF32}}.
 
-    The slowest first; medians of a few steps. hurried: what events say when the GPU waits for the host's launches.
+    Slowest first; medians of a few steps. hurried: what events say when the GPU waits for the host's launches.
     "parts": {kernel: ms} of matmul_backward in TF32.
     """
     spin = cuda.RawKernel(gpu_profile.SPIN, "spin")
@@ -105,7 +105,7 @@ def _functions(rows) -> list:
 
 
 def wait_times(found, what="ms", **chosen) -> dict:
-    """{kind of wait: ms a step} of the rows that have these values, B=4, graphs=False, …; what: "host_ms", too."""
+    """{kind of wait: ms a step} of the rows with these values, B=4, graphs=False, …; what: "ms" or "host_ms"."""
     return {row["wait"]: row[what] for row in _chosen(found["waits"], chosen)}
 
 
@@ -120,7 +120,7 @@ def _chosen(rows, chosen):
 
 
 def functions(profile) -> dict:
-    """{function: (ms, floor ms or None)} of a profile, the slowest first."""
+    """{function: (ms, floor ms or None)} of a profile, slowest first."""
     return {name: (ms, floor) for name, _, ms, floor in profile["functions"]}
 
 

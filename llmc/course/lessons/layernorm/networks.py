@@ -43,7 +43,7 @@ def classify(x, W, labels):
 
 
 def drift(x):
-    """How far the means of the rows of x (N, C) are from 0, in standard deviations of the row; the mean over rows."""
+    """How far the means of the rows of x (N, C) are from 0, in standard deviations of the row: the mean over rows."""
     return np.mean(np.abs(x.mean(axis=-1)) / x.std(axis=-1))
 
 

@@ -1,4 +1,4 @@
-"""Lesson 21's drawings: ranks in a step and in a ring, then what was measured of a step, of a layer, and of sums."""
+"""Lesson 21's drawings: ranks in a step and in a ring, then measurements of a step, of a layer, and of sums."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -73,7 +73,7 @@ def draw_layer(layers, title):
 
 
 def _lanes(names, title, xlabel, until, colors):
-    """A figure and axes with a lane for each name, and {word: color} below, where no lane can be."""
+    """A figure and axes with a lane for each name, and a legend {word: color} below the lanes."""
     fig, ax = plt.subplots(figsize=(10, 0.9 * len(names) + 1.1), layout="constrained")
     ax.set(xlabel=f"{xlabel} (stored: two H200s)", xlim=(0, until), ylim=(len(names) - 0.45, -0.55), title=title)
     ax.set_yticks(range(len(names)), names)

@@ -101,7 +101,7 @@ def steps_of_ranks(c):
 
 
 def last_bits(tried):
-    """A sentence if all is right but for rounding: each bit must be that of a sum in the order of ranks."""
+    """A sentence if all is right except for rounding: each bit must be that of a sum in the order of ranks."""
     pairs = {name: (tried.got[name], right) for name, right in tried.expected.items()}
     wrong = [name for name, pair in pairs.items() if not np.array_equal(*pair)]
     if not wrong or not all(np.allclose(*pairs[name], 1e-5, 1e-5) for name in wrong):

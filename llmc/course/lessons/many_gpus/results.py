@@ -51,6 +51,6 @@ def tokens_per_second(found) -> dict:
 
 
 def nccl_ms(lanes) -> tuple:
-    """(milliseconds in which an all-reduce is open, those of them in which something else runs beside it)."""
+    """(milliseconds in which an all-reduce is open, those of them in which something else runs alongside)."""
     both = [max(0, min(end, stop) - max(start, at)) for start, end in lanes["nccl"] for _, at, stop in lanes["compute"]]
     return sum(end - start for start, end in lanes["nccl"]) / 1e3, sum(both) / 1e3

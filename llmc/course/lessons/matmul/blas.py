@@ -53,7 +53,7 @@ def _steps(code):
 
 
 def _in_code(function, kernel):
-    """What of BLAS the code names. kernel: all of its arrays are NumPy's, whatever they are called."""
+    """What the code names of BLAS. kernel: all of its arrays are NumPy's, whatever they are called."""
     for step in _steps(function.__code__):
         words = {*step.argval.split(".")} if isinstance(step.argval, str) else set()
         library = words & LIBRARIES and step.opname in (*ATTRIBUTE, "IMPORT_NAME", "LOAD_CONST")

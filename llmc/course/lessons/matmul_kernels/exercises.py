@@ -51,7 +51,7 @@ def slices_in_the_background(c, slices):
 
 
 def noted(code, kernel, threads, arguments, notes, then="") -> list:
-    """Numbers that thread 0 notes in one block where it enters helpers of the kernel; [] where it has not all of them.
+    """Numbers that thread 0 notes in one block where it enters helpers of the kernel; [] where it lacks any of them.
 
     notes: {helper: texts of the numbers}. then: a statement of all threads that follows.
     """

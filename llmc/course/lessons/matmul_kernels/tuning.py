@@ -1,4 +1,4 @@
-"""Lesson 15: a model of what a tile costs, for machines without a GPU; and what an autotuner is held against.
+"""Lesson 15: a model of what a tile costs, for machines without a GPU; and what an autotuner is judged by.
 
 The model knows what a multiprocessor of an H200 does in a cycle, and counts what a block needs of it. Whatever takes
 longest is what the block takes; too few warps cannot hide the waiting; too few blocks leave multiprocessors idle. It is
@@ -47,8 +47,8 @@ def model(tile, parts, M, N, K) -> float:
 class Bench:
     """What `measure` knows of one product (M, N, K): µs of every tile with every number of parts. tried: its calls.
 
-    They are up to three tenths from the model's, by chance, so that nobody can know them before measuring; some tiles
-    do not fit on this bench, and measure as infinity.
+    They are off the model's by up to three tenths, at random, so that nobody can know them before measuring; some
+    tiles do not fit on this bench, and measure as infinity.
     """
 
     def __init__(self, M, N, K, rng):

@@ -66,7 +66,7 @@ def draw_words():
 
 
 def draw_lives(ax, net, schedule):
-    """Draw when each tensor of a net is in memory: a row for each, the schedule's items from left to right."""
+    """Draw when each tensor of a net is in memory: a row for each, with the schedule's items from left to right."""
     for row, layer in enumerate(net):
         starts = [k for k, item in enumerate(schedule) if item == ("make", layer.name)]
         ends = [k for k, item in enumerate(schedule) if item == ("drop", layer.name)]
@@ -95,7 +95,7 @@ def memory(model, level, B) -> dict:
 
 
 def largest_batch(model, level, gb) -> int:
-    """The most sequences of T tokens that fit into so many GB; 0 if not even one does."""
+    """The most sequences of T tokens that fit into that many GB; 0 if not even one does."""
     return bisect_right(range(1, 4096), gb, key=lambda B: sum(memory(model, level, B).values()))
 
 

@@ -79,7 +79,7 @@ def measure(name, B, large, T) -> dict:
 
 
 def measure_all() -> dict:
-    """The whole table, measured on this GPU, with PyTorch's steps beside ours; the curves stay as they are."""
+    """The whole table, measured on this GPU, with PyTorch's steps next to ours; the curves stay as they are."""
     found, new = stored(), measure("d12", B=4, large=32, T=1024)
     new["about"], new["race"] = found["about"] | new["about"], []
     for precision, B in STEPS:

@@ -19,7 +19,7 @@ def pairwise(x):
 
 
 def kahan(x):
-    """(C,) with a second number: what each addition has added too much."""
+    """(C,) with a second number: what each addition has added in excess."""
     total, excess = np.zeros_like(x[0]), np.zeros_like(x[0])  # (C,) both
     for row in x:
         wanted = row - excess  # (C,)

@@ -8,7 +8,7 @@ DOWN = 1.6  # from one step to the next, in units of the axes; a cell is 0.9 by 
 
 
 def draw_steps(ax, steps, working, label, rows, between=""):
-    """Draw what 8 threads hold in steps (4, 8), first the row as it came; arrows show which numbers each has taken.
+    """Draw what 8 threads hold in steps (4, 8), starting with the row as it came; arrows show which numbers each took.
 
     working(step): how many threads work in a step. label: "thread" or "lane". rows: what to write on the left of each
     step. between: what separates two steps, "barrier".

@@ -32,7 +32,7 @@ def sizes_of_rows(c):
 
 
 def logits(c, blocks=(256, 96, 32), sizes=((5, 129), (9, 33), (4, 7), (2, 1100))):
-    """x (N, C), threads: rows around ±300, then rows of which one number is far above the others."""
+    """x (N, C), threads: rows around ±300, then rows with one number far above the others."""
     for (N, C), offset, far in [
         *((size, 0, 0) for size in sizes),
         ((6, 127), 300, 0),

@@ -127,7 +127,7 @@ def stored(path=TABLE) -> dict:
 
 
 def here(names) -> dict:
-    """The same, measured on this GPU by what `llmc bench --kernels` uses; takes some seconds."""
+    """The same, measured on this GPU by what `llmc bench --kernels` uses; takes a few seconds."""
     bounds, found = times.limits(), []
     for group in map(versions, names):
         rows = [{"kernel": version.name, "right": True} for version in group]

@@ -9,7 +9,7 @@ from llmc.course.checks.messages.diagnosis import Kind, WrongAnswer
 
 def shared_work(c, rows, reads, sums=None):
     """WrongAnswer if warps read more than `reads` times a row, make more than `sums` requests to shared memory, or
-    write a result more than once. c: the check, whose last launch is looked at.
+    write a result more than once. c: the check, whose last launch is examined.
     """
     report = c.report
     asks = [use for use in report.lines if use.space == "global" and not use.write]

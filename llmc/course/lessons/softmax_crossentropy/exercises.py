@@ -36,7 +36,7 @@ def scores(c):
 
 
 def tokens(c, B, T, V):
-    """Random targets (B, T) int32; in each sequence stands the largest token, and in the first one also token 0."""
+    """Random targets (B, T) int32; each sequence has the largest token, and the first one also has token 0."""
     targets = c.rng.integers(0, V, (B, T), dtype=np.int32)
     targets[:, 0], targets[0, 1:2] = V - 1, 0
     return c.rng.permuted(targets, axis=1)

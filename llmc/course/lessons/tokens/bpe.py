@@ -1,4 +1,4 @@
-"""Byte-pair encoding by the plainest loops, to draw inputs with; and GPT-2's own tokenizer."""
+"""Byte-pair encoding by the plainest of loops, to draw inputs with; and GPT-2's own tokenizer."""
 
 import os
 from collections import Counter
@@ -38,7 +38,7 @@ def train(words, counts, num_merges) -> list[bytes]:
 
 
 def gpt2_encoding():
-    """GPT-2's own tokenizer where it is at hand, else None: a file of llm.c's, or tiktoken's cache. No network."""
+    """GPT-2's own tokenizer where it is at hand, else None: from a file of llm.c's, or tiktoken's cache. No network."""
     import tiktoken
 
     from llmc.course.machine.equipment import tokens

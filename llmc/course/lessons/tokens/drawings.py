@@ -99,14 +99,14 @@ def draw_tree(word, merges, rows):
 
 
 def draw_words(text, pattern):
-    """A text of several lines as the pattern cuts it, a colour for each alternative."""
+    """A text of several lines as the pattern cuts it, with a colour for each alternative."""
     title = "Letters, digits and signs are parted; a word takes the space before it"
     figure, ax = blank_axes((-0.3, 56), (-1.5 * text.count("\n") - 4.2, 0.1), title)
     left, top = 0.0, 0.0
     for word in regex.findall(pattern, text):
         color = next(color for kind, color in KINDS.values() if regex.fullmatch(kind, word))
         head, newline, tail = word.partition("\n")
-        if newline:  # a piece that goes on in the next line
+        if newline:  # a piece that continues on the next line
             cell_row(ax, [visible(head + "\n")], (left, top), len(head) + 1, colors=color, height=1.2)
             left, top, word = 0.0, top - 1.5, tail
         if word:

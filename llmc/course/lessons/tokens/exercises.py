@@ -59,7 +59,7 @@ def equal_pairs(rng, k):
 
 
 def some_letters(rng, n, k):
-    """n different bytes: letters that are easy to read, later any bytes but those that print as a gap."""
+    """n different bytes: letters that are easy to read, later any bytes except those that print as a gap."""
     some = range(97, 123) if k < 20 or k % 2 else [*range(33, 127), *range(128, 256)]
     return [bytes([b]) for b in rng.choice(some, n, replace=False)]
 
@@ -193,7 +193,7 @@ def shown(tell):
 
 @contextmanager
 def stops_told(c):
-    """Around a call: where the learner's function stops, its exception says with which edit it would pass."""
+    """Around a call: where the learner's function stops, its exception says which edit would make it pass."""
     try:
         yield
     except Exception as error:
@@ -285,7 +285,7 @@ DECODE = r"""
     without U+FEFF at the beginning: it belongs to the text | "utf-8" => "utf-8-sig"
 """
 
-NEW = "zip(new, new[1:]):\\n                pairs[left + right] +="  # how often the pairs of a merge are counted
+NEW = "zip(new, new[1:]):\\n                pairs[left + right] +="  # how many times the pairs of a merge are counted
 TRAIN = rf"""
     with pairs still counted that a merge took apart, and the others of the word counted once more
         | zip(words[i], words[i][1:]) => () ;; learned[token] = None => learned[token] = None\n        del pairs[token]

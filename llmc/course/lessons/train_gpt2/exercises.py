@@ -41,7 +41,7 @@ def in_progress(run, c, W, starts):
 
 
 class Search(PythonSearch):
-    """Without edits that put a list into itself: np.array of such a list does not come to an end."""
+    """Without edits that put a list into itself: np.array of such a list never comes to an end."""
 
     def _edited(self, program, wanted):
         text = ast.unparse(program.tree) if program else ""

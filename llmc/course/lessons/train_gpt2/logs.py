@@ -1,6 +1,6 @@
 """Lesson 22, exercise 2: main.logs of runs on letters, each with one broken setting or with none, and wrong answers.
 
-`python -m llmc.course.lessons.train_gpt2.logs` trains them (some minutes) and writes logs.npz; a test trains the first
+`python -m llmc.course.lessons.train_gpt2.logs` trains them (a few minutes) and writes logs.npz; a test trains the first
 steps of some again. All runs are the healthy one, SETTINGS, with another seed and one of BROKEN's changes.
 """
 

@@ -95,7 +95,7 @@ Exercise(
 
 
 def texts(c):
-    """W (V, V), tokens (n + 1,), B, T, lengths (V,); token 0 has no bytes; tokens seldom come twice, or often."""
+    """W (V, V), tokens (n + 1,), B, T, lengths (V,); token 0 has no bytes; tokens seldom repeat, or often do."""
     sizes = [(47, 3, 4, 48), (47, 3, 4, 6), (25, 2, 4, 26), (61, 4, 5, 7), (5, 4, 3, 6), (24, 2, 4, 25), (1, 2, 3, 4)]
     for n, B, T, V in sizes:
         tokens = c.rng.integers(0, V, n + 1)
@@ -205,7 +205,7 @@ def stopped_runs(c):
 
 
 def begun(run, steps):
-    """The run after so many steps; after 33, or more, until one update has been skipped."""
+    """The run after that many steps; after 33, or more, until one update has been skipped."""
     while run.step < steps or (steps == 33 and run.t == run.step):
         run.train_step()
     return run
@@ -220,7 +220,7 @@ def judge_state(c, state, run, held):
 
 
 def _of_state(state, run, held):
-    """Sentences on its form, on names, on values that are not those of `held` after training went on, on a resume."""
+    """Sentences about its form, names, values that are not those of `held` after training went on, and a resume."""
     if not isinstance(state, dict):
         yield f"return a dict {{name: value}}, not {describe(state)}"
     yield from (f"{name!r} is missing: {KEPT[name]}" for name in KEPT if name not in state)

@@ -99,7 +99,7 @@ def judge_saving(c, start, log, name, data) -> int:
 
 
 def _of_what_stays(start, log, name, data, cuts, at_end):
-    """A sentence if the data are not there, if a power cut may undo that, if another file is touched, or left over."""
+    """A sentence if the data are not there, a power cut may undo that, or another file is touched or left over."""
     if at_end.get(name) != data:
         return f"after write_whole has returned, {name} should hold {data!r}, but it holds {at_end.get(name)!r}"
     if any(each.after == len(log) and each.done and each.files.get(name) != data for each in cuts):

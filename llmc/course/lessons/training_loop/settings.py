@@ -82,7 +82,7 @@ def noted(c, function, train):
 
 
 def not_the_least(runs, chosen, what) -> str:
-    """A sentence if the chosen settings were tried, and others that were tried, too, had a lower score; else "".
+    """A sentence if the chosen settings were tried, and others that were also tried had a lower score; else "".
 
     runs: what `noted` gives. chosen: (setting, …), all that come first among the arguments. what: a word for scores.
     """
