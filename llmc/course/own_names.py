@@ -69,7 +69,7 @@ class Names:
         self._inside = True
         try:
             yield
-        finally:  # the learner's code may have rebound one of them, declared global
+        finally:  # the learner's code may have rebound one of them, declaring it global
             self._inside = False
             self.learners = {name: self.variables.pop(name) for name in self.mine if name in self.variables}
             self.variables.update(hidden)
@@ -78,7 +78,7 @@ class Names:
         return name in self.mine or (name in _assigned and self.variables[name] is _left.get(name, _NOTHING))
 
     def leave(self):
-        """The check cell ends: the learner's names mean again what they meant."""
+        """The check cell ends: the learner's names mean what they meant before."""
         _left.update((name, self.variables[name]) for name in self.mine if name in self.variables)
         self.variables.update(self.learners)
         for name in self.learners:

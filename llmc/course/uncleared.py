@@ -1,4 +1,4 @@
-"""np.empty makes an array whose numbers nobody has set. While a check calls an answer, they are ones that show.
+"""np.empty makes an array whose numbers nobody has set. While a check calls an answer, they are conspicuous ones.
 
 Fresh memory is mostly zero, so an answer that leaves out a part of such an array would be right by chance.
 """
