@@ -8,7 +8,7 @@ from llmc.kernels import ceil_div
 WARP = 32
 ALONE = 1.33  # a multiprocessor with one block, where there is room for more, takes this much longer for it
 MOVED = 0.2  # multiply-adds that a multiprocessor could do while one float moves to or from memory
-LAUNCH = 500_000  # and during one more launch
+LAUNCH = 500_000  # multiply-adds that it could do during one more launch
 LEAST, MOST = 128, 16  # k per part, parts
 ROOM = 2**25  # floats of all parts together
 
@@ -71,7 +71,7 @@ def choose(M, N, K, multiprocessors, tiles=TILES) -> tuple[Tile, int]:
 
 
 def cost(tile, parts, M, N, K, multiprocessors) -> float:
-    """Multiply-adds that the busiest multiprocessor has time for, until the product is there."""
+    """Multiply-adds that the busiest multiprocessor has time for until the product is done."""
     together, rest = divmod(ceil_div(tile.blocks(M, N) * parts, multiprocessors), tile.BLOCKS)
     blocks = together * tile.BLOCKS + rest * (ALONE if tile.BLOCKS > 1 else 1.0)
     extra = MOVED * (2 * parts + 1) * M * N + LAUNCH if parts > 1 else 0.0  # what adding the parts takes
