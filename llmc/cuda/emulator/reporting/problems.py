@@ -82,7 +82,7 @@ def _said_by_another(key, groups) -> bool:
 
 
 def _chain(line, chain) -> tuple[int, ...]:
-    """The chain of an instruction; of a barrier or an index the line is known, and its calls only perhaps."""
+    """The chain of an instruction; for a barrier or an index, the line is known, and its calls only perhaps."""
     return chain if not line or chain[:1] == (line,) else (line,)
 
 
