@@ -122,7 +122,7 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=
 
 
 def _block_again(be, w, a, x, recompute):
-    """Compute again what `forward` kept of one block until the next one overwrote it; x as below."""
+    """Compute again what the next block overwrote of this one in `forward`, from what was kept; x as below."""
     if "gelu" in AGAIN[recompute]:
         be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
     if "layernorm" in AGAIN[recompute]:

@@ -367,7 +367,7 @@ def _accumulating(function, backend):
 
 
 class Around(Backend):
-    """A backend that makes the calls of another one, with each of the other's own functions in around(name, function).
+    """A backend that makes the calls of another one, each of its own functions wrapped in around(name, function).
 
     What is a default for the other is one here, so that the calls of a default go through `around` as well. Nothing is
     repeated from a recording.

@@ -39,7 +39,7 @@ class CudaMixed(Cuda):
         return self if precision.is_mixed else super().in_precision(precision)
 
     def choose(self, matmul="fastest", attention="own"):
-        """As in the contract. Raises UserError where cuDNN, or tensor cores for our own products, are missing."""
+        """As in the contract. Raises UserError where cuDNN, or the tensor cores for our own products, are missing."""
         if attention == "cudnn":
             attention_cudnn.library()
         if matmul == "own" and matmul_own.best(np.float16) is None:
@@ -62,7 +62,7 @@ class CudaMixed(Cuda):
     fused_classifier = staticmethod(classifier.fused_classifier)
 
     def residual_forward(self, out, x1, x2):
-        """*out = x1 + x2, where x2 has 16 bits, or none of them has."""
+        """*out = x1 + x2, where x2 has 16 bits, or neither has."""
         (super() if x2.dtype == np.float32 else pointwise).residual_forward(out, x1, x2)
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):

@@ -56,7 +56,7 @@ class Mixed(Backend):
         return sqrt(sum(norm * norm for norm in norms))
 
     def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
-        """AdamW in float32 on the master weights, or, without them, on the weights; these become their rounding.
+        """AdamW in float32 on the master weights or, without them, on the weights; these become their rounding.
 
         params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None · key: a whole number that only
         this tensor and step have · place: of the first weight in its tensor · factor: what multiplies the gradients,

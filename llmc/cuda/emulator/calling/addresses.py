@@ -1,4 +1,4 @@
-"""Arrays to which addresses in a struct or in an array of pointers, such as a `float**`, lead.
+"""Arrays that are reached through addresses in a struct or in an array of pointers, such as a `float**`.
 
 They are looked for among the variables of the functions that are running, and follow the arguments of a launch: copied
 into the arena, checked and named like these.

@@ -147,7 +147,7 @@ def _of_lanes(code, reasons) -> dict:
 
 
 def _of_a_thread(texts, line, to_do) -> str:
-    """What to do about that line; for a `return` that asks about the thread's own number, also what that may be."""
+    """What to do about that line; for a `return` that asks about the thread's own value, also what that may be."""
     names = NAME.findall(texts[line - 1].partition("return")[0]) if to_do == TOGETHER else ()
     asked = {name: "" for name in names}  # {a name: how the one that is asked for is made from it}
     for number in range(line, 0, -1):
