@@ -224,7 +224,7 @@ class Backend:
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
-        """layernorm_backward into dx (B, T, C), the gradient of the residual stream, and what the matmul before needs.
+        """layernorm_backward into dx (B, T, C), the gradient of the residual stream, and what the next matmul needs.
 
         Returns (its dout (B, T, C), its db): the gradient of what it added to the stream, which the next call may
         overwrite, and dsum (C,), or None where it holds the column sums of dx already. accumulate: for dsum.

@@ -75,7 +75,7 @@ class Mixed(Backend):
 def _in_float32(function, outputs, rounds):
     """That function for arrays of 16 bits. An array that is given twice is one array in float32, too.
 
-    rounds: whether it multiplies numbers of 16 bits only, and so rounds what it reads in float32.
+    rounds: whether it multiplies only numbers of 16 bits, and so rounds what it reads in float32.
     """
 
     @wraps(function)

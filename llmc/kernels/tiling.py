@@ -36,7 +36,7 @@ class Tile(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block; rows of a tile are four floats longer than they must be."""
+        """Bytes of shared memory of a block; rows of a tile are four floats longer than need be."""
         return 4 * self.STAGES * self.BK * (self.BM + 4 + self.BN + 4)
 
     @property
@@ -64,7 +64,7 @@ TENSOR_CORES = (Tile(BM=96, BN=128, BK=16, WM=48, WN=64, TM=16, TN=8, STAGES=4, 
 
 @lru_cache(maxsize=1024)
 def choose(M, N, K, multiprocessors, tiles=TILES) -> tuple[Tile, int]:
-    """The one of tiles, and the number of parts that K is cut into, with the least cost for a result (M, N)."""
+    """The tile, out of tiles, and the number of parts to cut K into with the least cost for a result (M, N)."""
     most = max(1, min(MOST, K // LEAST, ROOM // (M * N)))
     ways = [(tile, parts) for tile in tiles for parts in range(1, most + 1)]
     return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))

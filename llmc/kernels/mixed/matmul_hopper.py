@@ -129,7 +129,7 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
 
 @lru_cache(maxsize=1024)
 def choose(M, N, K, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
-    """The one of tiles, and the shares, with the least cost. divisible: whether the rounds of a tile may be shared."""
+    """The tile and the shares with the least cost. divisible: whether the rounds of a tile may be shared."""
     ways = [(tile, 0) for tile in tiles]
     if divisible:
         most = {tile: min(multiprocessors // tile.CLUSTER, tile.tasks(M, N) * ceil_div(K, ROUND)) for tile in tiles}

@@ -18,7 +18,7 @@ def step(index, name) -> int | None:
 
 
 def strange_step(index) -> str:
-    """A sentence if a factor of the index is an argument by which no axis of the array moves; else ""."""
+    """A sentence if a factor of the index is an argument that is no step of any axis of the array; else ""."""
     array, arguments = index.found.array, _arguments(index)
     for name in index.names if array.ndim > 1 else ():
         by = step(index, name)

@@ -20,7 +20,7 @@ from llmc.cuda.emulator.findings.values import (
     value,
 )
 
-MOST = 4096  # turns of a loop that are looked at
+MOST = 4096  # rounds of a loop that are looked at
 ELEMENT = r"(\w+\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])(?:\.\w)?"
 SET = re.compile(rf"(?:{ELEMENT}|\*\s*(\w+|\([^;=]*\)))\s*[-+*/]?=(?!=)")
 SHARES = re.compile(r"[/%&]|>>")  # threadIdx.x % 32: the threads of several warps are meant to begin alike
