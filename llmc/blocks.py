@@ -68,7 +68,7 @@ def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def forward(be, config, params, acts, attend, once=False):
-    """Fill acts["lnf"] (B, T, C), and all before it, from acts["encoded"] (B, T, C), the embedded tokens.
+    """Fill acts["lnf"] (B, T, C), and everything before it, from acts["encoded"] (B, T, C), the embedded tokens.
 
     be: the backend · params, acts: FlatBuffers · attend(l, a): writes a["atty"] (B, T, C) from a["qkv"] (B, T, 3C) of
     layer l · once: nobody will ask for the bits of GELU's outputs again. Each residual is added together with the
@@ -85,7 +85,7 @@ def forward(be, config, params, acts, attend, once=False):
         be.matmul_forward(a["attproj"], a["atty"], w["attprojw"], w["attprojb"])  # (B, T, C)
         norm = a["ln2"], a["ln2_mean"], a["ln2_rstd"]
         be.residual_layernorm_forward(a["residual2"], *norm, x, a["attproj"], w["ln2w"], w["ln2b"])  # (B, T, C)
-        matmul_gelu(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # (B, T, 4C) both
+        matmul_gelu(a["fch_gelu"], a["fch"], a["ln2"], w["fcw"], w["fcb"])  # both (B, T, 4C)
         be.matmul_forward(a["fcproj"], a["fch_gelu"], w["fcprojw"], w["fcprojb"])  # (B, T, C)
         x = a["residual3"]  # (B, T, C)
         norm, weights = _norm_before(l + 1, config, params, acts)
@@ -93,7 +93,7 @@ def forward(be, config, params, acts, attend, once=False):
 
 
 def _norm_before(l, config, params, acts):
-    """((out, mean, rstd), (w, b)) of the layernorm that block l begins with; l = L: of the last one, lnf."""
+    """((out, mean, rstd), (w, b)) of the layernorm that block l begins with; for l = L, of the last one, lnf."""
     name, a, w = ("ln1", acts.layer(l), params.layer(l)) if l < config.L else ("lnf", acts, params)
     return (a[name], a[f"{name}_mean"], a[f"{name}_rstd"]), (w[f"{name}w"], w[f"{name}b"])
 
@@ -103,11 +103,11 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=
 
     params, grads, acts: FlatBuffers, the last one of `activation_table` (with stats, and this recompute) · dacts: what
     `gradient_tables` lists, by name · final(l), if given, is called when nothing more will be added to the gradients of
-    layer l, and at the end with None · accumulate=False: the gradients of WRITTEN are written, not added to.
+    layer l, and with None at the end · accumulate=False: the gradients of WRITTEN are written, not added to.
     """
     final = final or (lambda layer: None)
     be.zero(dacts["dresidual"])  # (B, T, C): the gradient of the residual stream, from the last layer to the first
-    last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) both
+    last, stats = acts.layer(config.L - 1)["residual3"], (acts["lnf_mean"], acts["lnf_rstd"])  # (B, T, C), (B, T) each
     dstream, bias = dacts["dresidual"], grads.layer(config.L - 1)["fcprojb"]  # (B, T, C), (C,)
     into, read = (dstream, bias, grads["lnfw"], grads["lnfb"], dacts["dbtc"]), (last, params["lnfw"], *stats)
     above = be.layernorm_residual_backward(*into, *read, accumulate=accumulate)  # (B, T, C), (C,)
@@ -122,7 +122,7 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=
 
 
 def _block_again(be, w, a, x, recompute):
-    """What of one block `forward` has overwritten with that of the next, from what it has kept; x as below."""
+    """Compute again what the next block overwrote of this one in `forward`, from what was kept; x as below."""
     if "gelu" in AGAIN[recompute]:
         be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
     if "layernorm" in AGAIN[recompute]:

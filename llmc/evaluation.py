@@ -95,7 +95,7 @@ def _unigram(counts, targets):
 def _bigram(train, val, counts, p):
     """Nats per target for the smoothed bigram. Pairs are stored as sorted codes a·V + b, never as a (V, V) table."""
     V = counts.size
-    seen, times = np.unique(train[:-1] * V + train[1:], return_counts=True)  # (pairs,) both
+    seen, times = np.unique(train[:-1] * V + train[1:], return_counts=True)  # (pairs,) each
     codes = val[:-1] * V + val[1:]  # (m - 1,)
     place = np.minimum(np.searchsorted(seen, codes), seen.size - 1)  # (m - 1,)
     together = np.where(seen[place] == codes, times[place], 0)  # (m - 1,)

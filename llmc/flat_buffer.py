@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-WORD = 16  # bytes that fast kernels read at once, from an address that is a multiple of as many
+WORD = 16  # bytes that fast kernels read at once, from an address that is a multiple of this
 
 
 class Tensor(NamedTuple):

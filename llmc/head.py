@@ -3,7 +3,7 @@
     lnf ─ wteᵀ ─ logits ─ softmax and cross-entropy ─ losses
 
 The logits are the widest activations by far, Vp numbers per token. A backend that would rather not hold all of them
-names in HEAD_ROWS for how many tokens it does. The batch is then cut into parts of whole sequences, and the logits of
+says in HEAD_ROWS for how many tokens it does. The batch is then cut into parts of whole sequences, and the logits of
 each part are written over those of the one before. Their gradient can no longer wait for the backward pass, so what the
 forward pass would have done is done there, part by part: logits, their gradient, and what follows from it.
 """
@@ -16,7 +16,7 @@ from llmc import blocks
 def sequences_at_once(config, backend, B, T) -> int:
     """For how many of B sequences of T tokens there is room for logits; a matter of these shapes alone.
 
-    As many as the backend prefers, but one at least, and so many that those gradients fit that share the memory.
+    As many as the backend prefers, but at least one, and enough for the gradients that share the memory to fit.
     """
     rows = backend.HEAD_ROWS or B * T
     shared = sum(prod(tensor.shape) for tensor in blocks.gradient_tables(config, B, T)[1])
@@ -35,7 +35,7 @@ def is_cut(acts) -> bool:
 def forward(be, config, params, acts, targets=None, dloss=None):
     """Fill acts["losses"] (B, T) from acts["lnf"] (B, T, C) and targets (B, T); without targets only acts["logits"].
 
-    With dloss, the gradient with respect to each token's loss, acts["logits"] hold their gradient afterwards; those of
+    With dloss, the gradient with respect to each token's loss, acts["logits"] hold their gradient afterwards; that of
     the last part, if they are cut.
     """
     for part in _parts(acts):
@@ -43,9 +43,9 @@ def forward(be, config, params, acts, targets=None, dloss=None):
 
 
 def backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
-    """*dlnf (B, T, C), and +grads["wte"], from the logits' gradient, which is there already unless it is cut.
+    """*dlnf (B, T, C), and +grads["wte"], from the logits' gradient, which is there already unless logits are cut.
 
-    If it is, targets and dloss are those of `forward`, whose work is done here; acts["losses"] are written too.
+    If they are, targets and dloss are those of `forward`, whose work is done here; acts["losses"] are written too.
     accumulate=False: grads["wte"] is written, not added to.
     """
     for part in _parts(acts):

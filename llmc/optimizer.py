@@ -1,6 +1,6 @@
-"""AdamW over the tensors of a model, or over one process's part of each: one way for every precision and backend.
+"""AdamW over the tensors of a model, or over one process's part of each: the same for every precision and backend.
 
-What AdamW computes is the backend's; `GPT2.update` says what the arguments are; here is the way through the tensors.
+What AdamW computes is up to the backend; `GPT2.update` says what the arguments are; here is the loop over the tensors.
 
 Several processes share the work and the memory of an update as in llm.c's ZeRO-1: a tensor (or one layer of a stacked
 tensor) is a piece, and part r of n is the r-th of n equal shares of each piece.
@@ -13,11 +13,11 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.flat_buffer import Tensor
 
-EACH = 8  # elements of 16 bits that kernels read at once, from an address that is a multiple of as many
+EACH = 8  # elements of 16 bits that kernels read at once, from an address that is a multiple of that many
 
 
 def update(model, numbers, decay, zero_grad, max_norm, norm):
-    """One step of a GPT2, in which nothing waits for a GPU: what differs from step to step lies where it computes.
+    """One step of a GPT2, in which nothing waits for a GPU: what differs from step to step lies in its memory.
 
     numbers: lr, beta1, beta2, eps, weight_decay and t of `adamw_update` · the others: those of `GPT2.update`.
     """
@@ -46,7 +46,7 @@ def update(model, numbers, decay, zero_grad, max_norm, norm):
 
 
 def _tensors(model, decay):
-    """Of each tensor: (params, grads, m, v, master), whether it decays, {tensor, place, rows} of `adamw_update_by`."""
+    """For each tensor: (params, grads, m, v, master), whether it decays, {tensor, place, rows} of `adamw_update_by`."""
     which, parts = model.part
     for i, p in enumerate(model.table):
         params = model.params[p.name].reshape(-1)  # (layers * parts * row,)

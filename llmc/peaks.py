@@ -108,7 +108,7 @@ def measured(backend, precision: str, largest) -> float:
 def _seconds(backend, dtype, n) -> float:
     """Seconds for the faster of two products of (n, n) matrices, after a warm-up."""
     few = np.random.RandomState(0).standard_normal(1 << 12).astype(dtype)  # zeros would be multiplied faster
-    x, out = (backend.from_numpy(np.resize(few, (1, n, n))) for _ in range(2))  # (1, n, n) both
+    x, out = (backend.from_numpy(np.resize(few, (1, n, n))) for _ in range(2))  # both (1, n, n)
     wait = getattr(backend, "synchronize", lambda: None)
 
     def product():

@@ -51,8 +51,8 @@ def _powers(z, temperature, numbers):
 def _error(V) -> float:
     """By how much a sum of `_powers` in float32 may be off at most, as a share of all.
 
-    The difference to the maximum, the temperature and their quotient are rounded, so an exponent x is off by up to
-    3 x 2^-24; averaged over all tokens, x is at most ln V. NumPy's exp is off by less than 4 of the last digit's units;
+    The difference from the maximum, the temperature and their quotient are rounded, so an exponent x is off by up to
+    3 x 2^-24; averaged over all tokens, x is at most ln V. NumPy's exp is off by less than 4 units of the last digit;
     and BLOCK numbers go through 20 additions, eight sums side by side.
     """
     return (3 * np.log(V) + 8 + 20) * 2.0**-24 + EXACT
@@ -68,7 +68,7 @@ def _of_all(p, sums, error, coin):
 
 
 def _largest(z, k):
-    """(k,): where the k largest of z are, the largest first; of equal ones the first is the larger."""
+    """(k,): where the k largest of z are, the largest first; of equal ones, the first counts as larger."""
     least = np.partition(z, z.size - k)[z.size - k]
     larger = np.flatnonzero(z > least)
     found = np.concatenate([larger, np.flatnonzero(z == least)[: k - larger.size]])  # (k,)
@@ -82,7 +82,7 @@ def _exact(z, order, temperature):
 
 
 def _of_top_p(z, temperature, share, error, coin):
-    """The token among the fewest that hold a share of all, which like the coin may be too near a boundary to say."""
+    """The token among the fewest that hold a share of all; the share, too, may be too near a boundary to say."""
     for m in CANDIDATES:
         if m >= z.size:
             return None
@@ -96,7 +96,7 @@ def _of_top_p(z, temperature, share, error, coin):
 
 
 def _among(order, p, coin):
-    """The token of order, whose shares are p, that the coin chooses: tokens are passed by their ids."""
+    """The token of order, whose shares are p, that the coin chooses: tokens are passed in order of id."""
     ascending = np.argsort(order)
     held = np.cumsum(p[ascending])  # (n,)
     place = _passed(held, 0.0, coin * held[-1], EXACT * held[-1])

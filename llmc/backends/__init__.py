@@ -12,9 +12,9 @@ BACKENDS = {"numpy": "llmc.backends.reference", "cpu": "llmc.backends.cpu", "cud
 
 
 def get_backend(backend, precision=None) -> Backend:
-    """A backend by its name, prepared; or of a module or an object that has the layer functions.
+    """The backend with this name, prepared; or one made of a module or an object that has the layer functions.
 
-    precision: a Precision; the backend that is returned takes its arrays and multiplies in it. Raises UserError for an
+    precision: a Precision; the backend returned takes its arrays and multiplies in it. Raises UserError for an
     unknown name, and for a backend that does not compute in this precision.
     """
     if isinstance(backend, str):

@@ -7,7 +7,7 @@ module, and the defaults of this class for all that the module lacks.
 Rules
 - Outputs come first and are written in place; the caller owns every buffer. A backend may use temporaries of its own.
 - Gradients of parameters ACCUMULATE (+=): weights are shared by all B·T positions and by several micro-batches. Only
-  functions that take `accumulate` write them (=) with accumulate=False, whatever was there.
+  functions that take `accumulate` write them (=) with accumulate=False, whatever they held.
 - Gradients of activations are written (=), with one exception: `layernorm_backward` adds to `dx`, because the
   residual stream forks before every layernorm and both branches send a gradient back.
 - Shapes: B batch, T time, C channels (C_in and C_out where they differ), NH heads, hs = C/NH, V vocabulary, Vp padded
@@ -18,10 +18,10 @@ Rules
 - In a precision of 16 bits (llmc/precision.py) activations, weights and gradients have the 16-bit type; mean, rstd,
   stats, losses, m and v stay float32. A module that takes such arrays names the precisions in PRECISIONS and has
   `adamw_update_rounded`; for others `mixed.py` adds what is missing.
-- A function may return before its outputs are there, as on a GPU; later calls of the same backend see them, and
+- A function may return before its outputs are ready, as on a GPU; later calls of the same backend see them, and
   `to_numpy` and `global_norm` wait for them.
 - Nothing is validated here: `llmc.model` has checked tokens and lengths before it calls the first layer.
-- Importing a backend has no effects. What needs some (compiling kernels, loading threads) is in `prepare`.
+- Importing a backend has no side effects. Whatever has some (compiling kernels, loading threads) is in `prepare`.
 """
 
 import inspect
@@ -51,9 +51,9 @@ def _required(function):
 class Backend:
     """What a model calls. Shapes are given as name (shape); `*` marks what is written, `+` what is added to.
 
-    name: of BACKENDS, or "" · FEW: sequences that `one_token` takes, 0 without it · HEAD_ROWS: tokens that may have
-    their logits in memory at once in training, None for any number (llmc/head.py) · PRECISIONS: those of 16 bits whose
-    arrays it takes · RECOMPUTE: which of blocks.RECOMPUTE it does unless the user says something else · RUNS_AHEAD:
+    name: of BACKENDS, or "" · FEW: how many sequences `one_token` takes, 0 without it · HEAD_ROWS: how many tokens may
+    have their logits in memory at once in training, None for any number (llmc/head.py) · PRECISIONS: the 16-bit ones
+    whose arrays it takes · RECOMPUTE: which of blocks.RECOMPUTE it does unless the user says otherwise · RUNS_AHEAD:
     whether it computes while the host goes on, so that waiting for a number costs time · matmul, attention: as `choose`
     was told.
     """
@@ -90,7 +90,7 @@ class Backend:
         return Mixed(self)
 
     def choose(self, matmul="fastest", attention="own"):
-        """Whose kernels multiply, one of MATMUL, and attend, one of ATTENTION, from now on.
+        """Choose whose kernels multiply (one of MATMUL) and attend (one of ATTENTION) from now on.
 
         Raises UserError for other names, where there is no such choice, and where cuDNN is missing.
         """
@@ -106,7 +106,7 @@ class Backend:
         self.matmul, self.attention = matmul, attention
 
     def synchronize(self):
-        """Wait until everything launched so far is done; for clocks."""
+        """Wait until everything launched so far is done; for timing."""
 
     # --------------------------------------------------------------------------------------------- arrays
 
@@ -157,7 +157,7 @@ class Backend:
         """*out (B, T, C) = (x - *mean) · *rstd · w + b over C; mean, rstd (B, T); w, b (C,); eps 1e-5."""
 
     def layernorm_again(self, out, x, w, b, mean, rstd):
-        """*out (B, T, C) as a layernorm has written it, to the bit, from the x (B, T, C) that it normalised."""
+        """*out (B, T, C) as a layernorm wrote it, to the bit, from the x (B, T, C) that it normalised."""
         self.layernorm_forward(out, mean, rstd, x, w, b)  # (B, T, C), and the same mean and rstd
 
     @_required
@@ -179,8 +179,8 @@ class Backend:
         self.gelu_forward(gelu_out, out)  # (B, T, C_out)
 
     def matmul_gelu_forward_once(self, gelu_out, out, x, w, b):
-        """The same where nobody asks for these bits of *gelu_out again: it may be rounded otherwise."""
-        self.matmul_gelu_forward(gelu_out, out, x, w, b)  # (B, T, C_out) both
+        """The same where nobody asks for these bits of *gelu_out again: it may be rounded differently."""
+        self.matmul_gelu_forward(gelu_out, out, x, w, b)  # both (B, T, C_out)
 
     @_required
     def gelu_forward(self, out, x):
@@ -207,10 +207,10 @@ class Backend:
 
     @_required
     def one_token(self, acts, cache, params, tokens, start, NH):
-        """*acts["logits"] (B, 1, Vp) after one more token (B, 1), B ≤ FEW, of which each follows `start` others.
+        """*acts["logits"] (B, 1, Vp) after one more token (B, 1), B ≤ FEW, each of which follows `start` others.
 
         acts: arrays by name, of blocks.activation_table for (B, 1), where it may write anything · params: the weights,
-        by name · +cache (L, 2, B, NH, maxT, hs): as in attention_cached, of all layers. Only where FEW > 0.
+        by name · +cache (L, 2, B, NH, maxT, hs): as in attention_cached, for all layers. Only where FEW > 0.
         """
 
     # ---------------------------------------------------------------------------------- layers, backward
@@ -224,10 +224,10 @@ class Backend:
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
-        """layernorm_backward into dx (B, T, C), the gradient of the residual stream, and what the matmul before needs.
+        """layernorm_backward into dx (B, T, C), the gradient of the residual stream, and what the next matmul needs.
 
         Returns (its dout (B, T, C), its db): the gradient of what it added to the stream, which the next call may
-        overwrite, and dsum (C,), or None where the column sums of dx are in there already. accumulate: for dsum.
+        overwrite, and dsum (C,), or None where it holds the column sums of dx already. accumulate: for dsum.
         """
         self.layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)  # (B, T, C)
         return dx, dsum
@@ -239,7 +239,7 @@ class Backend:
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
         """matmul_backward of x = GELU(pre), and gelu_backward: *dpre (B, T, C_in) is the gradient of pre.
 
-        Returns dbpre (C_in,), or None where the column sums of dpre are in there already, as accumulate says.
+        Returns dbpre (C_in,), or None where it holds the column sums of dpre already, as accumulate says.
         """
         self.matmul_backward(dpre, dw, db, dout, x, w, accumulate=accumulate)  # (B, T, C_in)
         self.gelu_backward(dpre, dpre, pre)  # (B, T, C_in)
@@ -280,11 +280,11 @@ class Backend:
 
     @_required
     def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
-        """One AdamW step on +master (n,), float32, of which *params (n,), 16 bits, become the rounding.
+        """One AdamW step on +master (n,), float32; *params (n,), 16 bits, become its rounding.
 
-        master: may be None; then the weights themselves are updated · key: a whole number that no other tensor and step
-        has, for stochastic rounding, whose random bits depend on it and on place + i · place: of the first of these
-        weights in their tensor · factor: gradients count as so much larger · numbers: lr, beta1, … of `adamw_update`.
+        master: may be None; then the weights themselves are updated · key: a whole number that only this tensor and
+        step have, for stochastic rounding, whose random bits depend on it and on place + i · place: of the first of the
+        weights in their tensor · factor: what gradients are multiplied by · numbers: lr, beta1, … of `adamw_update`.
         """
 
     def norm_there(self, grads):
@@ -302,7 +302,7 @@ class Backend:
     def clip(self, settings, norm, grads, max_norm):
         """*norm (1,), float64 = `global_norm` of grads / loss_scale; +settings scale gradients down to max_norm.
 
-        grads None: the norm is there already, and only read. With a norm that is not finite, `adamw_update_by` will
+        grads None: the norm is there already, and is only read. With a norm that is not finite, `adamw_update_by` will
         leave everything as it is.
         """
         if grads is not None:
@@ -315,11 +315,11 @@ class Backend:
     def adamw_update_by(
         self, params, grads, m, v, master, settings, decayed=True, clear=False, tensor=0, place=0, rows=None
     ):
-        """One AdamW step on one tensor, or on a process's part of it, by these settings.
+        """One AdamW step on one tensor, or on a process's part of it, with these settings.
 
         grads, +m, +v, +master (n,); master may be None · decayed: whether there is weight decay · with clear, *grads
         = 0 · tensor: its number · place: of the first of these weights in the tensor · rows: None, or (row, stride) for
-        weights that lie in +params, which then is longer, in rows of `row` each, their beginnings `stride` apart.
+        weights that lie in +params, which is then longer, in rows of `row` each that begin `stride` apart.
         """
         if settings["factor"] is None:
             return
@@ -336,7 +336,7 @@ class Backend:
 
 
 def rows_of(params, n, rows=None):
-    """Of n weights, in params as `adamw_update_by` says, row by row: (which of n, where in params, the weights)."""
+    """Yield n weights of params, which `adamw_update_by` describes, by rows: (which of n, where in params, weights)."""
     row, stride = rows or (n, n)
     for i, at in enumerate(range(0, n, row)):
         yield slice(at, at + row), i * stride, params[i * stride : i * stride + row]  # (row,)
@@ -355,7 +355,7 @@ def provided_by(functions) -> list[str]:
 
 
 def _accumulating(function, backend):
-    """A matmul_backward that takes accumulate, of one that always adds."""
+    """A matmul_backward that takes accumulate, made from one that always adds."""
 
     def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
         for gradient in () if accumulate else (dw, db):
@@ -367,7 +367,7 @@ def _accumulating(function, backend):
 
 
 class Around(Backend):
-    """A backend that makes the calls of another one, each of its own functions through around(name, function).
+    """A backend that makes the calls of another one, each of its own functions wrapped in around(name, function).
 
     What is a default for the other is one here, so that the calls of a default go through `around` as well. Nothing is
     repeated from a recording.

@@ -4,7 +4,7 @@ Functions launch and return while the GPU is still computing; only `to_numpy` an
 the host, wait for it. All sums have a fixed order, so equal runs give equal bits.
 
 It runs ahead of the host: a step is recorded once and then launched as a few CUDA graphs, its settings lie on the
-device, and the training loop reads its loss and norm when the next step has been launched.
+device, and the training loop reads its loss and norm once the next step has been launched.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ class Cuda(Backend):
         self.tf32 = tf32
 
     def in_precision(self, precision):
-        """The backend for it, itself if it is the same. Raises UserError for a GPU that is too old for TF32."""
+        """The backend for it: this one, if it is the same. Raises UserError for a GPU that is too old for TF32."""
         if precision.is_mixed:
             from llmc.backends.gpu_mixed import CudaMixed  # it builds on this class
 
@@ -75,7 +75,7 @@ class Cuda(Backend):
         array.fill(0)
 
     def repeat(self, key, arrays, work):
-        """work(), or from the second time with this key and these arrays on, the CUDA graph of its launches."""
+        """work() or, from the second time on with this key and these arrays, the CUDA graph of its launches."""
         libraries = self.matmul != "own" and not (cuda.device() == "gpu" and cublas.recordable())
         if switch("LLMC_CHECK") or not recorder.graphs() or libraries:
             work()
@@ -108,7 +108,7 @@ class Cuda(Backend):
         matmul.matmul_gelu_forward(gelu_out, out, x, w, b, tf32=self.tf32, by=self.matmul)
 
     def matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
-        """*dx = dout · w; +dw += doutᵀ · x, or without accumulate = it; +db += column sums of dout."""
+        """*dx = dout · w; +dw += doutᵀ · x (= it, without accumulate); +db += column sums of dout."""
         matmul.matmul_backward(dx, dw, db, dout, x, w, accumulate, tf32=self.tf32, by=self.matmul)
 
     def attention_stats_shape(self, B, T, NH):

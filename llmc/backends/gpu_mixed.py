@@ -26,7 +26,7 @@ from llmc.kernels.mixed import (
 
 
 class CudaMixed(Cuda):
-    """The same for arrays of 16 bits; those of float32 alone, as in the head of a model, are Cuda's."""
+    """The same for arrays of 16 bits; calls with float32 alone, as in the head of a model, are Cuda's."""
 
     ATTENTION = ATTENTION
     PRECISIONS = ("bf16", "fp16")
@@ -39,7 +39,7 @@ class CudaMixed(Cuda):
         return self if precision.is_mixed else super().in_precision(precision)
 
     def choose(self, matmul="fastest", attention="own"):
-        """As in the contract. Raises UserError where cuDNN is missing, or tensor cores for our own products, too."""
+        """As in the contract. Raises UserError where cuDNN, or the tensor cores for our own products, are missing."""
         if attention == "cudnn":
             attention_cudnn.library()
         if matmul == "own" and matmul_own.best(np.float16) is None:
@@ -62,7 +62,7 @@ class CudaMixed(Cuda):
     fused_classifier = staticmethod(classifier.fused_classifier)
 
     def residual_forward(self, out, x1, x2):
-        """*out = x1 + x2, of which x2 has 16 bits; or none has."""
+        """*out = x1 + x2, where x2 has 16 bits, or neither has."""
         (super() if x2.dtype == np.float32 else pointwise).residual_forward(out, x1, x2)
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
@@ -88,7 +88,7 @@ class CudaMixed(Cuda):
         matmul.matmul_gelu_forward_once(gelu_out, out, x, w, b, by=self.matmul)
 
     def matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
-        """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout, or without accumulate = them."""
+        """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout; = them, without accumulate."""
         matmul.matmul_backward(dx, dw, db, dout, x, w, accumulate, by=self.matmul)
 
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):

@@ -1,8 +1,8 @@
 """16-bit weights, activations and gradients for a backend that computes in float32: readable mixed precision.
 
 Each function widens the 16-bit arrays that it is given, computes in float32, and rounds what it wrote. A matmul also
-rounds what it reads in float32, the gradient of the residual stream. So a product of two rounded numbers is exact, a
-sum is one of float32, and every result is rounded once, to the nearest. That is what hardware for 16-bit numbers
+rounds what it reads in float32: the gradient of the residual stream. So a product of two rounded numbers is exact, a
+sum is a float32 one, and every result is rounded once, to the nearest. That is what hardware for 16-bit numbers
 computes, up to the order of its sums; here it takes longer than float32, not less.
 
 Weights are the exception: they are rounded stochastically (llm.c's train_gpt2.cu does so, too), because most updates
@@ -17,7 +17,7 @@ import numpy as np
 from llmc.backends.contract import Backend
 
 CHUNK = 1 << 18  # elements that AdamW and the norm handle at a time
-OUTPUTS = {  # of functions of the contract: how many of the first arguments they write
+OUTPUTS = {  # functions of the contract: how many of their first arguments they write
     "encoder_forward": 1,
     "encoder_backward": 2,
     "layernorm_forward": 3,
@@ -38,12 +38,12 @@ OUTPUTS = {  # of functions of the contract: how many of the first arguments the
 
 
 class Mixed(Backend):
-    """The contract of `llmc/backends` for 16-bit arrays; all that concerns no numbers is the other backend's."""
+    """The contract of `llmc/backends` for 16-bit arrays; whatever is not about numbers is the other backend's."""
 
     PRECISIONS = ("bf16", "fp16")
 
     def __init__(self, exact):
-        """exact: a backend that computes in float32, on arrays of NumPy."""
+        """exact: a backend that computes in float32, on NumPy arrays."""
         self._exact = exact = exact if isinstance(exact, Backend) else Backend(exact)
         super().__init__(name=exact.name)
         self.zeros, self.attention_stats_shape = exact.zeros, exact.attention_stats_shape
@@ -56,11 +56,11 @@ class Mixed(Backend):
         return sqrt(sum(norm * norm for norm in norms))
 
     def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
-        """AdamW in float32 on the master weights, or without them on the weights, which become their rounding.
+        """AdamW in float32 on the master weights or, without them, on the weights; these become their rounding.
 
-        params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None · key: a whole number that no other
-        tensor and step has · place: of the first weight in its tensor · factor: gradients count as so much larger, for
-        clipping and loss scaling · numbers: those of `adamw_update`.
+        params, grads: (n,) 16 bits · m, v, master: (n,) float32; master may be None · key: a whole number that only
+        this tensor and step have · place: of the first weight in its tensor · factor: what multiplies the gradients,
+        for clipping and loss scaling · numbers: those of `adamw_update`.
         """
         for c in _chunks(params.size):
             exact = params[c].astype(np.float32) if master is None else master[c]  # (≤ CHUNK,)
@@ -75,13 +75,13 @@ class Mixed(Backend):
 def _in_float32(function, outputs, rounds):
     """That function for arrays of 16 bits. An array that is given twice is one array in float32, too.
 
-    rounds: whether it multiplies numbers of 16 bits only, and so rounds what it reads in float32.
+    rounds: whether it multiplies only numbers of 16 bits, and so rounds what it reads in float32.
     """
 
     @wraps(function)
     def call(*arguments, **named):
         wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
-        # Above 65,504 float16 has infinity only, and NaN once a product sums it; training looks at the norm.
+        # Above 65,504 float16 only has infinity, and NaN once a product sums it; training looks at the norm.
         with np.errstate(over="ignore", invalid="ignore"):
             if rounds and wide:
                 low = next(a.dtype for a in arguments if _is_16_bit(a))

@@ -1,6 +1,6 @@
 """Environment variables that Numba reads: a wrong one becomes a sentence here; Numba's own answer is a traceback.
 
-Call `check` before the first import of Numba. Where a notebook has imported it already, it has said what it had to say.
+Call `check` before the first import of Numba. Where a notebook has imported Numba already, it has said what it had to.
 """
 
 import os
@@ -38,7 +38,7 @@ def check():
 
 
 def check_threads():
-    """Start Numba's threads. Raises UserError when a variable asks for a kind of threads that is not to be had."""
+    """Start Numba's threads. Raises UserError when a variable asks for a kind of threads that is not available."""
     import numba
 
     try:

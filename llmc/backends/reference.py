@@ -97,7 +97,7 @@ def matmul_backward(dx, dw, db, dout, x, w):
 
 def gelu_forward(out, x):
     """0.5 · x · (1 + tanh(√(2/π) · (x + 0.044715 x³))) (Hendrycks & Gimpel 2016, the tanh form)."""
-    inner = x * x  # any shape, as all below
+    inner = x * x  # any shape, like all below
     inner *= GELU_CUBIC
     inner += 1.0
     inner *= x
@@ -110,7 +110,7 @@ def gelu_forward(out, x):
 
 def gelu_backward(dx, dout, x):
     """Product rule on x · (1 + tanh(u)) / 2, with tanh' = 1 - tanh²."""
-    squared = x * x  # any shape, as all below
+    squared = x * x  # any shape, like all below
     tanh = np.tanh(GELU_SCALE * x * (1.0 + GELU_CUBIC * squared))
     slope = GELU_SCALE * (1.0 + 3.0 * GELU_CUBIC * squared)  # du/dx
     np.multiply(dout, 0.5 * (1.0 + tanh) + 0.5 * x * (1.0 - tanh * tanh) * slope, out=dx)
@@ -170,8 +170,8 @@ def attention_cached(out, cache, qkv, NH, start):
     q, k, v = _heads(qkv, 3, NH)  # (B, NH, n, hs) each
     n, hs = q.shape[-2:]
     end = start + n
-    cache[0, :, :, start:end], cache[1, :, :, start:end] = k, v  # (B, NH, n, hs) both
-    keys, values = cache[:, :, :, :end]  # (B, NH, end, hs) both
+    cache[0, :, :, start:end], cache[1, :, :, start:end] = k, v  # both (B, NH, n, hs)
+    keys, values = cache[:, :, :, :end]  # both (B, NH, end, hs)
     scores = q @ keys.swapaxes(-1, -2) * hs**-0.5  # (B, NH, n, end)
     if n > 1:  # a single query is at the last position and sees all keys
         scores += _future(end, scores.dtype)[start:]  # (n, end)

@@ -33,7 +33,7 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     def step(x, y, wait=True, lr=1e-4):
         optimizer.param_groups[0]["lr"] = lr
         optimizer.zero_grad()
-        x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
+        x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # both (B, T)
         with torch.autocast(device, dtype=low, enabled=low is not None):
             loss = run(x, y)
         scaler.scale(loss).backward()
@@ -53,7 +53,7 @@ def torch_gradients(model, x, y, autocast=None) -> dict:
     torch = _torch(f"this comparison needs PyTorch; install it with `{pip('install', 'torch')}`.")
     device = _device(model)
     network = _network(model, model.config.V).to(device)
-    x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # (B, T) both
+    x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # both (B, T)
     low = _numbers(torch, autocast)
     with torch.autocast(device, dtype=low, enabled=low is not None):
         loss = network(x, y)

@@ -30,11 +30,11 @@ MAGIC = 20240527
 VERSION = 1
 PROCESSES, RANK, MASTER, PERMUTATION, STEP = 2, 3, 4, 5, 10  # int32 words, as in llm.c
 RNG, RNG_LAST = 20, 22  # like the positions, these are uint64, two words each
-SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled in its own way; number of steps that made no update
+SHUFFLED, SKIPPED = 40, 41  # int32: whether llmc shuffled in its own way; number of steps without an update
 POSITIONS = {"shard": 30, "sample": 32, "epoch": 42, "seed": 44}  # llm.c knows the first two
 LOSSES, NORMS = 46, 47  # int32: how many float64 of each follow the arrays
 LOSS_SCALE, GOOD_STEPS = 48, 49  # int32: log2 of the loss scale, and the steps since it changed
-RANKS = 50  # int32: how many processes the batches were shared by; 0: as many as have a file
+RANKS = 50  # int32: how many processes shared the batches; 0: as many as have a file
 MOST_DOUBLED = 24  # log2 of the largest loss scale; no gradient needs more
 HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 

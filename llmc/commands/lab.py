@@ -23,7 +23,7 @@ def add_arguments(parser):
 
 
 def run(args) -> int:
-    """Replace this process by JupyterLab; on Windows, wait for it and return its exit status."""
+    """Replace this process with JupyterLab; on Windows, wait for it and return its exit status."""
     from llmc.course.exercises import layout, own_files
 
     if find_spec("jupyterlab") is None:
@@ -41,7 +41,7 @@ def run(args) -> int:
 
 
 def _new_copy(root) -> Path | None:
-    """Made unasked, because `git pull` fails once lessons have been run in a checkout; None if somebody works there."""
+    """Unasked, because `git pull` fails once lessons have been run in a checkout; None if somebody works there."""
     from llmc.course.exercises.own_folder import start
     from llmc.course.learner import journal
 
@@ -71,7 +71,7 @@ def command(root, copy, options) -> list[str]:
     page = quote((folder / FIRST).relative_to(top).as_posix())
     words = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={top}"]
     words += [f"--LabApp.default_url=/lab/tree/{page}", "--LabApp.news_url=None"]
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; JupyterLab listens to this machine alone
+    if hasattr(os, "geteuid") and os.geteuid() == 0:  # in a container; JupyterLab only listens on this machine
         words.append("--allow-root")
     if os.name != "nt" and os.environ.get("SHELL"):  # not a login shell, which on many systems sets a PATH of its own
         words.append(f"--ServerApp.terminado_settings={{'shell_command': [{os.environ['SHELL']!r}]}}")

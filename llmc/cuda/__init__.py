@@ -50,7 +50,7 @@ def __getattr__(name):
 def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **of_cupy):
     """A kernel in the text `code`, called as k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes).
 
-    name: an extern "C" __global__ function · options: NVRTC's, a tuple of texts · check: on the emulator None means
+    name: an extern "C" __global__ function · options: NVRTC's, a tuple of strings · check: on the emulator None means
     what LLMC_CHECK says, or else True. On a GPU the kernel is CuPy's own; with check=True each launch is tried on the
     emulator first, on copies, so a bad pointer raises KernelError and never reaches the GPU.
     """
@@ -64,7 +64,7 @@ def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **
 
 
 def RawModule(*, code: str, options=(), name_expressions=None, check: bool | None = None, **of_cupy):
-    """All kernels in the text `code`: `.get_function(name)`, and `.get_global(name)` for a variable of the device.
+    """All kernels in the text `code`: `.get_function(name)`, and `.get_global(name)` for a device variable.
 
     name_expressions: instances of templates, ["scale<float>"], which get_function then finds by these names. The other
     arguments are as in RawKernel.
@@ -107,7 +107,7 @@ def empty(shape, dtype=np.float32):
 def tensor_map(array, box, swizzle: int = 0):
     """How a GPU's copy machine (TMA) learns the shape of an array, and which box of it to copy at once.
 
-    See tensor_maps.py, which this is.
+    See tensor_maps.py, where it is defined.
     """
     from llmc.cuda import tensor_maps
 
@@ -123,7 +123,7 @@ _under_way = []  # (event, array): what the GPU has yet to write to; a caller ma
 
 
 def asnumpy_later(array):
-    """A function that returns the array's present numbers on the host; only a call of that function waits for them.
+    """A function that returns the array's present numbers on the host; only calling that function waits for them.
 
     The array may be overwritten meanwhile.
     """
@@ -152,7 +152,7 @@ def asarray(array, dtype=None):
 
 
 def overwrite(array, numbers):
-    """array, where kernels run, = numbers: a NumPy array of its shape and type. Nothing is allocated for it."""
+    """*array, where kernels run, = numbers, a NumPy array of its shape and type. Nothing is allocated for it."""
     if device() == "emulator":
         array[...] = numbers
     else:

@@ -1,6 +1,6 @@
 """Kernels for one kind of GPU alone, such as "-arch=sm_90a": only these have Hopper's own instructions.
 
-CuPy takes no -arch, it compiles for what all later GPUs have as well. So NVRTC is asked here; CuPy loads what it wrote
+CuPy takes no -arch: it compiles for what all later GPUs have as well. So NVRTC is called directly; CuPy loads the code
 from a file, which is kept where CuPy keeps its own.
 """
 
@@ -20,7 +20,7 @@ def wanted(options) -> bool:
 
 
 def compiled(code: str, options) -> str:
-    """The path of the file with the machine code. Raises KernelError with what the compiler says against the code."""
+    """The path of the file with the machine code. Raises KernelError with the compiler's objection to the code."""
     from cupy.cuda import nvrtc
 
     key = hashlib.sha256("\0".join([code, *options, str(nvrtc.getVersion())]).encode()).hexdigest()
@@ -31,7 +31,7 @@ def compiled(code: str, options) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as written:
             written.write(machine_code)
-        os.replace(written.name, file)  # at once: another process may be looking for it
+        os.replace(written.name, file)  # in one go: another process may be looking for it
     _sources[str(file)] = code, options
     return str(file)
 

@@ -1,6 +1,6 @@
 """CUDA C as people write it, for NVRTC: names and headers of the C and C++ libraries that it lacks, and host code.
 
-The emulator takes all of this. A text that needs nothing of it stays as it is; in the others no line moves.
+The emulator takes all of this. A text that needs none of it stays as it is; in the others no line moves.
 """
 
 import re
@@ -37,7 +37,7 @@ TENSOR_MAP = "struct alignas(64) CUtensorMap { unsigned long long opaque[16]; };
 DEFINED = re.compile(r"^#define (\w+) (.+)$|^typedef (.+ )(\w+);$", re.MULTILINE)
 OF_NVRTC = {"size_t", "ptrdiff_t", "clock_t", "NULL"}
 VALUES = {
-    "INFINITY": "__builtin_bit_cast(float, 0x7f800000)",  # as a function it would be no constant
+    "INFINITY": "__builtin_bit_cast(float, 0x7f800000)",  # as a function it would not be a constant
     "NAN": "__builtin_bit_cast(float, 0x7fffffff)",
     "HUGE_VALF": "__builtin_bit_cast(float, 0x7f800000)",
     "HUGE_VAL": "__builtin_bit_cast(double, 0x7ff0000000000000ll)",
@@ -48,7 +48,7 @@ NUMBERS = ["cuda/std/cstdint", "cuda/std/climits", "cuda/std/cfloat"]
 
 @lru_cache(maxsize=1)
 def _names() -> dict:
-    """{name: its definition, "" where CUDA's headers have one} of all that the emulator's kernels see."""
+    """{name: its definition, "" where CUDA's headers have one} of all names that the emulator's kernels see."""
     found = {}
     for name, value, type_, alias in DEFINED.findall((INCLUDE / "llmc_limits.h").read_text(encoding="utf-8")):
         found |= {name: f"#define {name} {value}\n" if name.startswith("M_") else ""} if name else {}

@@ -35,7 +35,7 @@ def _for_gpu(code) -> str:
 
 
 def _compiled(theirs):
-    """CuPy's kernel or module, compiled now. Raises KernelError with what the compiler says against the text."""
+    """CuPy's kernel or module, compiled now. Raises KernelError with the compiler's objection to the text."""
     try:
         theirs.compile()
     except Exception as error:
@@ -105,7 +105,7 @@ class Checked:
 
     @property
     def max_dynamic_shared_size_bytes(self) -> int:
-        """What both allow. CuPy's kernels of one text are one, so it may know of a request that the twin missed."""
+        """What both allow. CuPy has one kernel per text, so that may know of a request that the twin missed."""
         return min(self._theirs.max_dynamic_shared_size_bytes, self._twin.max_dynamic_shared_size_bytes)
 
     @max_dynamic_shared_size_bytes.setter

@@ -43,7 +43,7 @@ def repeat(key, arrays, work):
 
     The first time it just runs: kernels are compiled, scratch memory is allocated. The second time it is recorded, and
     from then on its graph is launched. key: anything hashable · arrays: those that the launches read and write, as far
-    as they could be others the next time. On the emulator nothing is recorded.
+    as they could be different ones the next time. On the emulator nothing is recorded.
     """
     if not graphs() or device() == "emulator":
         return work()
@@ -60,7 +60,7 @@ def repeat(key, arrays, work):
 
 
 def _recorded(work):
-    """A function that launches what work() launches, all at once; work itself, with a warning, if that cannot be."""
+    """A function that launches what work() launches, all at once; work itself, with a warning, if it cannot be done."""
     import cupy
 
     stream = cupy.cuda.Stream(non_blocking=True)  # only to record: the graph is launched on the current stream

@@ -32,7 +32,7 @@ def tensor_map(array, box, swizzle: int = 0) -> TensorMap:
     name, item = array.dtype.name, array.dtype.itemsize
     steps = enumerate(zip(array.shape, array.strides))
     box = tuple(int(n) for n in ((box,) if isinstance(box, (int, np.integer)) else box))
-    # along an axis of one element nobody steps, and NumPy may say anything
+    # nothing steps along an axis of one element, where NumPy may give any stride
     strides = tuple(int(stride) if n > 1 else (16, item)[i == array.ndim - 1] for i, (n, stride) in steps)
     _check(name, item, tuple(array.shape), strides, box, swizzle)
     address = array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr
@@ -80,7 +80,7 @@ def _wrong(what):
 
 
 def _drivers(address, name, swizzle, sizes, strides, box) -> bytes:
-    """cuTensorMapEncodeTiled of the driver."""
+    """The driver's cuTensorMapEncodeTiled."""
     storage = ctypes.create_string_buffer(SIZE + 64)
     start = -(-ctypes.addressof(storage) // 64) * 64  # it must begin at a multiple of 64
     rank = len(sizes)

@@ -157,4 +157,4 @@ class ShuffledLoader(DataLoader):
         at = (sample * self.world + self.rank) * self.B
         for b, start in enumerate(self._starts[at : at + self.B].tolist()):
             self.shards.read(start, self._window)  # (T + 1,)
-            self._x[b], self._y[b] = self._window[:-1], self._window[1:]  # (T,) both
+            self._x[b], self._y[b] = self._window[:-1], self._window[1:]  # both (T,)

@@ -21,7 +21,7 @@ from llmc.errors import UserError, why
 
 HELLO = struct.Struct("<12s16sii")  # greeting, token, rank, world
 GREETING = b"llmc ranks 2"
-PATIENCE = 300.0  # seconds in which all ranks must have come
+PATIENCE = 300.0  # seconds in which all ranks must have connected
 NOTICE = 3.0  # seconds in which a rank that is not stuck finds out by itself that another has ended
 ANSWER = 5.0  # seconds that whoever connects has to say who it is
 
@@ -61,7 +61,7 @@ class TcpRanks(Ranks):
     def _add_all(self, array):
         """*array (n,) += the arrays of all other ranks, in order."""
         for c in chunks(array.size):
-            total, other = wide(array[c]), np.empty_like(array[c])  # (≤ CHUNK,) both
+            total, other = wide(array[c]), np.empty_like(array[c])  # both (≤ CHUNK,)
             for peer in self.peers:
                 peer.receive(as_bytes(other))
                 add(total, other)

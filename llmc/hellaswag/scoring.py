@@ -85,7 +85,7 @@ def score(model, tokens, mask):
     first token, which nothing predicts. Raises UserError for ids and lengths that the model does not support, and if a
     row of the mask is empty.
     """
-    tokens, counted = np.asarray(tokens), np.asarray(mask, bool)  # (rows, n) both
+    tokens, counted = np.asarray(tokens), np.asarray(mask, bool)  # both (rows, n)
     if tokens.shape != counted.shape or tokens.ndim != 2 or counted[:, :1].any() or not counted.any(1).all():
         raise UserError(
             "a mask must have the same shape as its tokens, and select at least one token after the first in each row."
@@ -135,7 +135,7 @@ def _batches(lengths, window, at_once, shape):
 
 
 def _wide(row, n):
-    """(n,): a row, cut where only padding follows, or with zeros behind."""
+    """(n,): a row, cut where only padding follows, or extended with zeros."""
     out = np.zeros(n, row.dtype)  # (n,)
     out[: row.size] = row[:n]
     return out

@@ -1,13 +1,13 @@
 """The kernels of GPT-2: CUDA C in <layer>.cu, and next to it <layer>.py, which chooses grid and block and launches.
 
 These files have what a step of training or sampling runs, on one device or another; the folder mixed has the same
-layers for numbers of 16 bits, and include the texts that several .cu files share. Some layers have their fast versions
+layers for 16-bit numbers, and include has the texts that several .cu files share. Some layers have their fast versions
 in .cu files of their own, which the same .py file launches. The folder ladder has what only the lessons run: the steps
 that led here, from simple to clever, in files of the same names.
 
 The same .cu file is compiled by NVRTC, through CuPy, where there is a GPU, and by the emulator's compiler where there
 is none. Its header lists the versions of each kernel. The functions in the .py file have the signatures of the contract
-(`llmc/backends/contract.py`), and where there are several versions one more argument: version, any of them.
+(`llmc/backends/contract.py`), and, where there are several versions, one more argument: version, any of them.
 
 Nothing here waits for the GPU, and nothing is allocated but scratch memory, once.
 """
@@ -29,14 +29,14 @@ STEPS = tuple(f"ladder/{path.stem}" for path in sorted(FOLDER.glob("ladder/*.cu"
 
 
 def source(layer: str, name: str = "") -> str:
-    """The text of the file that has the kernel `name` of a layer, or any of it, with the texts that it includes."""
+    """The text of the file that has the kernel `name`, or any kernel, of a layer, with the texts that it includes."""
     return _text(file_of(layer, name))
 
 
 def file_of(layer: str, name: str = "") -> Path:
     """<layer>.cu, or ladder/<layer>.cu if only that has the kernel `name`: source("layernorm", "layernorm_forward_v1").
 
-    layer may also be a further file of a layer, "attention_flash", or in the folder mixed, "mixed/encoder".
+    layer may also be a further file of a layer, "attention_flash", or one in the folder mixed, "mixed/encoder".
     """
     ours, step = FOLDER / f"{layer}.cu", FOLDER / "ladder" / f"{layer}.cu"
     if not step.exists() or ours.exists() and re.search(rf"\b{name}\(", ours.read_text(encoding="utf-8")):
@@ -45,7 +45,7 @@ def file_of(layer: str, name: str = "") -> Path:
 
 
 def _text(file):
-    """With "../<layer>.cu", which the steps of a layer include, and each "<name>.cuh" of the folder include."""
+    """With "../<layer>.cu", which the steps of a layer include, and each "<name>.cuh" of the folder include, put in."""
 
     def included(found):
         folder = file.parent if found[1].endswith(".cu") else FOLDER / "include"
@@ -54,7 +54,7 @@ def _text(file):
     return INCLUDE.sub(included, file.read_text(encoding="utf-8"))
 
 
-INSTEAD = {}  # {"bias_backward": the version that this launcher takes where nobody asks for one, if not its own}
+INSTEAD = {}  # {"bias_backward": the version that this launcher takes unless told otherwise, if not its own}
 
 
 def laddered(*steps):
@@ -78,8 +78,8 @@ def laddered(*steps):
 def kernel(layer: str, name: str, defines: str = "", arch: str = ""):
     """The kernel `name` of a layer (see `file_of`), compiled at the first call: kernel("adamw", "adamw_update_v3").
 
-    defines: macros that the file leaves to its caller, "HS=64". arch: the kind of GPU that it is for, "sm_90a", if that
-    is not any. For speed, launches are checked only if LLMC_CHECK=1.
+    defines: macros that the file leaves to its caller, "HS=64". arch: the kind of GPU that it is for, "sm_90a", unless
+    it is for any. For speed, launches are checked only if LLMC_CHECK=1.
     """
     function = _function(layer, name, defines, arch, cuda.device(), switch("LLMC_CHECK") is True)
     return function if _watcher is None else _Watched(name, function)
@@ -140,10 +140,10 @@ _scratch = Scratch(lambda n, dtype: cuda.xp.empty(n, dtype))
 
 
 def scratch(name: str, shape, dtype="float32"):
-    """Memory where kernels run, with anything in it: the same at every call of this name; it grows when it must."""
+    """Memory where kernels run, with arbitrary contents: the same at every call with this name; it grows if it must."""
     return _scratch((name, cuda.device()), shape, dtype)
 
 
 def scratch_moves() -> int:
-    """How often scratch memory has had to grow: after that, launches recorded earlier would use freed memory."""
+    """How many times scratch memory has had to grow: after that, launches recorded earlier would use freed memory."""
     return _scratch.moves

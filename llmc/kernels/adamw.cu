@@ -1,6 +1,6 @@
 /* AdamW (Loshchilov & Hutter 2019): one step on n parameters with their gradients and two moments.
 
-adamw_update_v3     four parameters per thread, by 128-bit loads and stores; lesson 14's steps are in ladder/adamw.cu
+adamw_update_v3     four parameters per thread, with 128-bit loads and stores; lesson 14's steps are in ladder/adamw.cu
 adamw_update_by_v1  the same with settings from device memory: a CUDA graph of a whole training step can be replayed with
                     a new learning rate, and gradients are clipped on the way, by a factor that never leaves the device
 

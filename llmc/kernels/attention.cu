@@ -20,8 +20,8 @@ the backward pass, the logarithm of the sum of exponentials: p = exp(score - sta
 Backward, with p = softmax(q kT / sqrt(hs)) and out = p v:
     dv = pT dout;  dp = dout vT;  ds = p (dp - delta) / sqrt(hs);  dq = ds k;  dk = dsT q
 delta of a query is the sum of p dp over its keys, which is dout . out: D = rowsum(dO * O) in the FlashAttention paper.
-dq sums over keys, dk and dv over queries: two kernels, so that every sum has one owner and a fixed order. That makes
-two of the seven products more than one kernel would need, but no atomics.
+dq sums over keys, dk and dv over queries: two kernels, so that every sum has one owner and a fixed order. That takes
+seven products, two more than one kernel would need, but no atomics.
 
 Shapes: qkv, dqkv (B, T, 3C), a row is [q; k; v], each NH heads of hs; out, dout (B, T, C); stats, delta (B, NH, T).
 Row r of (B, NH, T) is head r / T and query (or key) r % T. One warp per row, four to a block.

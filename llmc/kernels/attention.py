@@ -1,6 +1,6 @@
 """Launches the kernels of attention*.cu. Works on GPU arrays and on the emulator's alike.
 
-Which version runs, unless the caller says: with tf32=True one that multiplies factors rounded to TF32, on tensor cores
+Which version runs, unless the caller says: with tf32=True, one that multiplies factors rounded to TF32, on tensor cores
 or on the emulator's imitation of them; without it, on a GPU with tensor cores, one with three such products for each,
 which is exact enough for float32; elsewhere the last version without them. A version that cannot hold the heads gives
 way to one before it.
@@ -27,7 +27,7 @@ def attention_forward(out, stats, qkv, NH, *, version=None, tf32=False):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out: float32 (B, T, C). stats: float32 (B, NH, T), the logarithm of each query's sum of exponentials. qkv: float32
-    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; None is as the module says, by tf32. Raises
+    (B, T, 3C), rows [q; k; v]. All are C-contiguous. version: 1 to 7; with None, as above, by tf32. Raises
     UserError if B · NH · T, or in versions 1 and 2 B · NH · T², is too large.
     """
     B, T, C = out.shape
@@ -49,7 +49,7 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, tf32=False
     """*dqkv from dout and what the forward pass read and wrote.
 
     dqkv, qkv: float32 (B, T, 3C). dout, out: float32 (B, T, C). stats: float32 (B, NH, T). All are C-contiguous.
-    version: 1 to 5; None is as the module says, by tf32. Raises UserError if B · NH · T is too large.
+    version: 1 to 5; with None, as above, by tf32. Raises UserError if B · NH · T is too large.
     """
     B, T, C = out.shape
     heads, hs = B * NH, C // NH
@@ -86,8 +86,8 @@ def check_rows(B, NH, T):
 def _fitting(version, flash, hs, arrays, shared) -> int:
     """The version that takes these heads on this device: this one or one before it.
 
-    Those from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
-    {version: functions}, each returns the bytes of shared memory that a kernel needs for hs.
+    Versions from `flash` on are for small heads and read 16 bytes at a time; those after it need tensor cores. shared:
+    {version: functions}, each of which returns the bytes of shared memory that a kernel needs for hs.
     """
     whole = hs % 4 == 0 and aligned(*arrays)
     kind = cuda.device()
@@ -121,17 +121,17 @@ def _define(hs, exact) -> str:
 
 
 def padded(hs) -> int:
-    """Numbers of a row of a tile: hs rounded up to whole warps, padded(48) is 64."""
+    """Numbers in a row of a tile: hs rounded up to whole warps; padded(48) is 64."""
     return 32 * ceil_div(hs, 32)
 
 
 def tiles(hs, *rows) -> int:
-    """Bytes of tiles in shared memory with so many rows of hs numbers, each row four longer, as in the .cuh files."""
+    """Bytes of tiles in shared memory with this many rows of hs numbers, each row four longer, as in the .cuh files."""
     return 4 * sum(rows) * (padded(hs) + 4)
 
 
 def _own(hs, *rows) -> int:
-    """Bytes of shared memory for so many rows that no other warp reads, as tensor_cores.cuh keeps them."""
+    """Bytes of shared memory for this many rows that no other warp reads, as tensor_cores.cuh keeps them."""
     return 4 * sum(rows) * padded(hs)
 
 

@@ -8,7 +8,7 @@ v3  many blocks per query, each with 64 keys or more, all of them requested befo
 
 v2, the step between them, is in ladder/attention_cached.cu.
 Shapes: cache (2, B, NH, maxT, hs), keys then values; qkv (B, n, 3C), out (B, n, C) for the positions start to
-start + n - 1. start lies in device memory, so that a recorded launch finds another number the next time; the grid may
+start + n - 1. start lies in device memory, so that a recorded launch finds a new number the next time; the grid may
 then be larger than needed. Row r of (B, NH, n) is head r / n and new position r % n.
 */
 

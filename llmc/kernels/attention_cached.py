@@ -10,7 +10,7 @@ from llmc.kernels.attention import WARPS, attention_forward, check_rows
 from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 
 VERSIONS = {"attention_cached": 3}
-KEYS = 64  # that a block of versions 2 and 3 has at once, as in attention_cached.cu
+KEYS = 64  # that a block of versions 2 and 3 handles at once, as in attention_cached.cu
 BLOCKS = 384  # of version 3 that keep a large GPU busy: there are no more splits than that takes
 
 
@@ -20,7 +20,7 @@ def attention_cached(out, cache, qkv, NH, start, *, version=3):
 
     out: float32 (B, n, C). cache: float32 (2, B, NH, maxT, hs). qkv: float32 (B, n, 3C). All are C-contiguous.
     start: a number, or int32 (1,) where kernels run, for a launch that is recorded and repeated, with n = 1.
-    version: 1 to 3; arrays that do not begin at multiples of 16 bytes take 1. Raises UserError if
+    version: 1 to 3; arrays that do not begin at multiples of 16 bytes need 1. Raises UserError if
     B · NH · n is too large.
     """
     B, n, C = out.shape
@@ -40,19 +40,19 @@ def attention_cached(out, cache, qkv, NH, start, *, version=3):
 
 
 def splits(cache, qkv, n, start) -> bool:
-    """Whether versions 2 and 3 take n positions, whose keys they share out."""
+    """Whether n positions can go to versions 2 and 3, which share out the keys."""
     return (cache.shape[-1] % 4 or aligned(cache, qkv)) and (n == 1 or start)
 
 
 def shares(out, cache, NH, start, most=None):
     """(how many blocks share the keys of a query, where they write what they have found, the sizes for the kernel).
 
-    The keys of a single position are split over many blocks, up to `most`; of several, each has one block.
+    The keys of a single position are split over many blocks, up to `most`; of several positions, each has one block.
     """
     B, n, _ = out.shape
     maxT, hs = cache.shape[-2:]
     known = isinstance(start, int | np.integer)
-    end = start + n if known else maxT  # of the keys: a start on the device may become any
+    end = start + n if known else maxT  # of the keys: a start on the device may become any number
     count = ceil_div(end, KEYS) if n == 1 else 1
     count = count if most is None else min(count, most)
     found = scratch("found", (B * NH * n, count, hs + 2))
@@ -77,7 +77,7 @@ def _split(out, cache, qkv, NH, start):
 
 @cache
 def _counters(device, rows):
-    """(rows,) uint32 zeros where kernels run, and zeros again after each launch: a launch brings them back there."""
+    """(rows,) uint32 zeros where kernels run; each launch leaves zeros behind again."""
     return cuda.xp.zeros(rows, np.uint32)
 
 

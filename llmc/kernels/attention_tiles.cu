@@ -18,7 +18,7 @@ Shapes as in attention.cu.
 const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
 const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
 
-// Sum, maximum over the eight threads that share a row.
+// Sum and maximum over the eight threads that share a row.
 __device__ float row_sum(float v)
 {
     for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v2(fl
     store_rows(dqkv + (size_t)b * T * 3 * C + h * hs, dq, ones, 3 * C, q0, T, hs);
 }
 
-// dk and dv, a block per tile of 64 keys; the queries that see them come 32 at a time. The first tile has most of them.
+// dk and dv, a block per tile of 64 keys; the queries that see them come 32 at a time. The first tile has the most.
 extern "C" __global__ void __launch_bounds__(128) attention_backward_key_v2(float* dqkv, const float* dout,
                                                                             const float* stats, const float* delta,
                                                                             const float* qkv, int T, int NH, int hs)

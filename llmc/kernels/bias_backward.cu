@@ -3,7 +3,7 @@
 v3  blocks write the sums of their rows to scratch memory, and a second kernel adds those up: for any rows
 v4  v3 with 128-bit loads, several of them under way in each thread
 
-The steps before are in ladder/bias_backward.cu. dout is read once: 4 bytes per element, and one addition.
+Earlier steps are in ladder/bias_backward.cu. dout is read once: 4 bytes per element, and one addition.
 partial (chunks, C).
 */
 

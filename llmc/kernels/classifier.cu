@@ -1,6 +1,6 @@
 /* Softmax, cross-entropy and its gradient for one row of logits, in place: the logits become dloss * (p - onehot).
 
-v2  one block per row, four numbers at a time by 128-bit loads and stores, where the row is aligned for them
+v2  one block per row, four numbers at a time with 128-bit loads and stores, where the row is aligned for them
 v3  a row is kept in shared memory, and while its gradient is written, the next row is fetched into its place
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,). Of a row, the first V numbers count; the padding gets zeros.

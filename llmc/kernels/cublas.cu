@@ -1,4 +1,4 @@
-/* What products need beside the library's: a transposed factor, and for a single row a kernel instead of it.
+/* What products need besides the library: a transposed factor and, for a single row, a kernel in its place.
 
 transpose: out (C, N) = x (N, C)ᵀ. Tensor cores want both factors of a product to run along the dimension that is summed
 over.
@@ -7,7 +7,7 @@ v2  a tile of 64 x 64, with 128-bit loads and stores
 
 A thread that read along a row and wrote along a column would touch a new cache line with every number. So a block
 reads a tile along its rows and writes it along its columns. The rows of the tile in shared memory are one number longer
-than they hold: numbers of one column then lie in different banks.
+than need be: numbers of one column then lie in different banks.
 
 matmul_row: out (N,) = w (N, K) x (K,) + b (N,), the linear layer for a single token, as in sampling.
 v1  a warp per output, 128-bit loads

@@ -1,4 +1,4 @@
-"""Matrix products by cuBLAS, the kernels of cublas.cu beside it; for the emulator's arrays, in its place, by NumPy.
+"""Matrix products by cuBLAS, with the kernels of cublas.cu beside it; for the emulator's arrays, by NumPy instead.
 
 PRODUCTS lists the three products of the linear layer: how their factors lie in memory, and whether the result is added
 to. BLAS is column-major: it sees a row-major result (M, N) as an (N, M) matrix, so the second factor comes first.
@@ -25,7 +25,7 @@ PRODUCTS = {  # name: (k runs through memory in a, in b, the result is added to)
 }
 COMPUTE_32F, COMPUTE_32F_FAST_TF32 = 68, 77  # cublasComputeType_t
 R_32F, DEFAULT = 0, -1  # cudaDataType_t, cublasGemmAlgo_t
-TURNED = 1 << 24  # weights of the largest layer that factors are transposed for: with a vocabulary's it does not pay
+TURNED = 1 << 24  # weights of the largest layer that factors are transposed for: with the vocabulary's it does not pay
 
 
 def description(tf32=False) -> str:
@@ -50,7 +50,7 @@ def recordable() -> bool:
 
 
 def on_gpu(name, result, a, b, M, N, K, bias=None, tf32=False, accumulate=True):
-    """result (M, N) = or, as PRODUCTS says unless not accumulate, += a · b, plus bias (N,) if there is one, by cuBLAS.
+    """result (M, N) = or, if PRODUCTS says so and accumulate, += a · b, plus bias (N,) if there is one, by cuBLAS.
 
     A single row, as in sampling, goes to a kernel of ours: cuBLAS would take several times as long.
     """
@@ -100,7 +100,7 @@ def transpose(out, x, version=None):
 
 
 def _along_k(a, b, K):
-    """Both factors, given as (array, whether k runs through memory, its other length), so that k does: with copies."""
+    """Both factors, given as (array, whether k runs through memory, its other length), copied if k does not."""
     lengths = [0 if runs else n * K for _, runs, n in (a, b)]  # numbers to copy
     room, start, found = scratch("turned", (sum(lengths),)), 0, []  # (sum,): one array for both
     for (array, runs, n), length in zip((a, b), lengths, strict=True):

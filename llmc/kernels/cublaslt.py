@@ -1,9 +1,9 @@
-"""cuBLASLt by its C functions: products whose memory, bias and stream are all given by the caller.
+"""cuBLASLt through its C functions: products whose memory, bias and stream are all given by the caller.
 
 CuPy's own cuBLAS refuses a stream that is being recorded into a CUDA graph, because its handle may allocate memory.
 cuBLASLt allocates none: its workspace is an argument. What a product looks like is described once (a plan); NVIDIA's
 heuristic then proposes kernels for it, always the same ones for the same description, version and GPU. Of these the
-fastest is taken, see `fastest.py`. Only kernels that add partial sums in a fixed order are allowed, so equal runs give
+fastest is used; see `fastest.py`. Only kernels that add partial sums in a fixed order are allowed, so equal runs give
 equal bits.
 
 Names and numbers are those of cublasLt.h. Matrices are column-major there: a row-major (M, N) is an (N, M) one.
@@ -21,7 +21,7 @@ PROPOSALS = 8  # kernels that the heuristic is asked for
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
 FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
 TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14}  # CUDA_R_*, of matrices and bias
-TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, as those of the next line
+TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, like those of the next line
 BIAS_POINTER, AUX_POINTER, AUX_STEP = 8, 11, 12
 BIAS, GELU, AUX, GELU_BACKWARD = 4, 32, 128, 64  # CUBLASLT_EPILOGUE_*, which are sums of these
 WORKSPACE_BYTES, REDUCTION_SCHEMES, ALIGNMENTS = 1, 3, (5, 6, 7, 8)  # CUBLASLT_MATMUL_PREF_*; of A, B, C and D
@@ -85,7 +85,7 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
     result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t · to_gelu
     (rows, columns): the product goes there, and GELU of it to result · before_gelu (rows, columns): the product is
     multiplied by GELU' of it. Sums are in float32; a result of 16 bits is
-    rounded after all that, and with add before and after it is added (measured).
+    rounded after all that and, with add, both before and after it is added (measured).
     """
     from cupy.cuda import get_current_stream
 
@@ -123,7 +123,7 @@ def _alignment(address) -> int:
 @cache
 def _plan(first, second, shape, compute, kind, alignment, bias, epilogue) -> Plan:
     """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all matrices · bias:
-    how it is aligned, or 0 · epilogue: what else becomes of the product.
+    how it is aligned, or 0 · epilogue: what else is done with the product.
     """
     lt, handle = library()
     rows, columns, k = shape

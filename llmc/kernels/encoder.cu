@@ -4,7 +4,7 @@ dwpe[t] += dout[b, t]; rows of C numbers.
 encoder_forward v4   one warp per position: it finds its two rows once, and has four quads of each under way
 encoder_backward v3  sorted buckets: positions sorted by token; a block adds up a segment of them, whatever tokens it holds
 
-The steps before are in ladder/encoder.cu.
+Earlier steps are in ladder/encoder.cu.
 Shapes: out, dout (B, T, C), tokens (B, T) int32, wte (Vp, C), wpe (maxT, C). B*T*C is below 2^31 - 2^20.
 A row of wpe is read B times, but it stays in the cache: only the rows of wte and out count, 8 bytes per element.
 

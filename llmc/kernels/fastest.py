@@ -1,12 +1,12 @@
-"""Which of several kernels for one product is taken: the fastest, measured the first time, and kept on the disk.
+"""Which of several kernels for one product is used: the fastest, measured the first time, and kept on disk.
 
 A library's heuristic orders its kernels by what it expects of them, and its first is rarely slow; but on an H100 some
-of GPT-2's products in bf16 take a third longer by it than by another that it proposes. Which one is taken decides the
+of GPT-2's products in bf16 take a third longer with it than with another one proposed. Which one is used decides the
 order of sums, and so the last bits of the result: therefore a choice is kept, for this GPU and version of the library,
 and later runs repeat it. Without a folder to keep it in, each process measures anew.
 
 Training keeps a GPU at the limit of its power, where the clock falls, and the kernel that needs less energy wins: on an
-H200 others than on a cool GPU, by up to 7%. So those that are fast in a single launch are measured again under load.
+H200, others than on a cool GPU, by up to 7%. So those that are fast in a single launch are measured again under load.
 """
 
 import json
@@ -22,7 +22,7 @@ from llmc.files.atomic_write import atomic_write
 from llmc.files.cache_folder import objection, wanted_folder
 
 WORTH = 1e9  # FLOPs of a product from which a choice pays: below, the first one is taken
-TIMES = 2  # that each is timed alone, after one launch that is not; the shortest counts
+TIMES = 2  # how many times each is timed alone, after one launch that is not; the shortest counts
 NEAR = 1.2  # times the shortest: what is slower alone is not measured under load
 TURNS, BURST = 6, 8.0  # in which those are measured under load, the first one to warm up, and ms of each turn
 CLEARLY = 0.99  # of the first one's time: what is not faster than that may be noise
@@ -33,8 +33,8 @@ _taken = {}  # {key: index} of this process: a launch looks no further
 def launch(choices, key, flops, run, kept=None):
     """run(the fastest of choices).
 
-    key: what the product is, of numbers · flops: how large it is · kept: the array that run adds to, or None; its
-    numbers are put back when all have been timed.
+    key: what the product is, in numbers · flops: how large it is · kept: the array that run adds to, or None; its
+    numbers are put back once all have been timed.
     """
     if key not in _taken:
         index = _chosen(choices, str(key), flops, run, kept)
@@ -67,7 +67,7 @@ def _is_recorded() -> bool:
 
 def _measured(choices, run, kept) -> int:
     """The index of the fastest, or 0."""
-    numbers = None if kept is None else kept.reshape(-1).view(np.uint8)  # of any type that CuPy may not know
+    numbers = None if kept is None else kept.reshape(-1).view(np.uint8)  # even of a type that CuPy does not know
     before = None if kept is None else numbers.get()  # on the host: the GPU may be full
     works = [partial(run, choice) for choice in choices]
     alone = [min(_time(work) for _ in range(TIMES + 1)) for work in works]
@@ -84,7 +84,7 @@ def _measured(choices, run, kept) -> int:
 
 
 def _time(work, launches=1) -> float:
-    """Milliseconds of a launch."""
+    """Milliseconds per launch."""
     from cupy.cuda import Event, get_elapsed_time
 
     begin, end = Event(), Event()

@@ -1,10 +1,10 @@
 """The steps that led to the kernels of this folder, from simple to clever: what only lessons, benches and tests run.
 
 ladder/<layer>.cu has the older versions of the kernels in <layer>.cu, which it includes if it needs a function from
-there; ladder/mixed has those of 16 bits. A function here launches the steps that it names; what its arguments are is
-said by the one of its name in <layer>.py, which comes here when it is asked for one of them (`laddered`). Softmax is a
+there; ladder/mixed has those of 16 bits. A function here launches the steps that it names; its arguments
+are described in the one of its name in <layer>.py, which comes here when asked for a step (`laddered`). Softmax is a
 ladder of its own: a training step computes it within attention and within the loss. The steps of the products are
-launched where the others are, in matmul.py, mixed/matmul_own.py and mixed/matmul_hopper.py: they differ by little but
+launched where the others are, in matmul.py, mixed/matmul_own.py and mixed/matmul_hopper.py: they differ in little but
 their kernels.
 """
 
@@ -59,7 +59,7 @@ def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, cl
 
 
 def _launch_each(layer, function, version, n, arguments, walks=True):
-    """A launch with a thread for each of n elements in v1, else for each four; walks: with a grid-stride loop."""
+    """A launch with a thread for each of n elements in v1, else for every four; walks: with a grid-stride loop."""
     grid = blocks_for(n) if version == 1 else blocks_at_once(n, each=4) if walks else blocks_for(n, each=4)
     kernel(layer, f"{function}_v{version}")((grid,), (THREADS,), arguments)
 
@@ -103,7 +103,7 @@ def softmax_forward(out, x, version=7):
     """*out = exp(x - max) / sum of exp(x - max), over the last axis.
 
     out, x: float32 (…, C), C-contiguous; out may be x. version: 1 to 7; 7 falls back to 6 for rows that are too long
-    for it or not of 128-bit words.
+    for it or do not consist of 128-bit words.
     """
     C = x.shape[-1]
     N = x.size // C
@@ -252,7 +252,7 @@ def attention_scores(p, qkv):
         p *= np.float32(hs**-0.5)
         return
     row = qkv.shape[-1]
-    for b in range(B):  # all heads of a sequence are hs numbers apart
+    for b in range(B):  # the heads of a sequence are hs numbers apart
         _batched((1, k[b], row, hs), (0, q[b], row, hs), (p[b], T, T * T), (T, T, hs), NH, alpha=hs**-0.5)
 
 

@@ -15,8 +15,8 @@ QUADS = 13  # of a row that a lane can hold in version 5 of the backward pass: r
 def layernorm_forward(out, mean, rstd, x, w, b, *, version=7):
     """*out = (x - *mean) · *rstd · w + b, over the last axis.
 
-    out, x: float32 (B, T, C), two arrays. mean, rstd: float32 (B, T). w, b: float32 (C,). All are C-contiguous.
-    version: 1 to 7; 7 falls back to 6 for rows that are too long for it or not of 128-bit words.
+    out, x: float32 (B, T, C), different arrays. mean, rstd: float32 (B, T). w, b: float32 (C,). All are C-contiguous.
+    version: 1 to 7; 7 falls back to 6 for rows that are too long for it or do not consist of 128-bit words.
     """
     C = w.size
     N = x.size // C
@@ -32,7 +32,7 @@ def layernorm_forward(out, mean, rstd, x, w, b, *, version=7):
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b, *, version=3):
     """*residual = x1 + x2, then layernorm_forward of it, in one kernel.
 
-    residual, out, x1, x2: float32 (B, T, C), four arrays. mean, rstd: float32 (B, T). w, b: float32 (C,).
+    residual, out, x1, x2: float32 (B, T, C), four different arrays. mean, rstd: float32 (B, T). w, b: float32 (C,).
     All are C-contiguous. version: 1 to 3; 3 falls back to 2 as 7 does to 6 above.
     """
     C = w.size
@@ -48,7 +48,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b, *, versi
 def layernorm_again(out, x, w, b, mean, rstd):
     """*out = (x - mean) · rstd · w + b, over the last axis, bit for bit what the functions above wrote.
 
-    Shapes and types are theirs.
+    Shapes and types are the same.
     """
     C = w.size
     N = x.size // C

@@ -5,7 +5,7 @@ dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))        dw += sum 
 v4  two stages in a fixed order, without atomics: a kernel for dx, one for partial sums of columns, one for dw and db
 v5  one reading: a lane keeps the sums of its columns in registers, 128-bit loads and stores; the last kernel as in v4
 
-The steps before are in ladder/layernorm_backward.cu. dx sums along rows, dw and db along columns. v4 therefore reads x
+Earlier steps are in ladder/layernorm_backward.cu. dx sums along rows, dw and db along columns. v4 therefore reads x
 and dout twice, v5 only once. The residual stream forks before every layernorm, and the gradients of both branches add:
 all versions do that addition too, as dx +=. So x, dout and dx are read once and dx is written once: 16 bytes per element.
 v4 and v5 add in a fixed order: equal runs give equal bits.

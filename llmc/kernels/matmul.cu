@@ -5,7 +5,7 @@ v10 three products of TF32 numbers, on tensor cores, for one of float32         
 v11 one product of TF32 numbers: the factors are rounded
 
 v1 to v8, from one thread per result to tiles in registers, are in ladder/matmul.cu and ladder/matmul_tiles.cu.
-What llmc multiplies by: see matmul.py.
+What llmc multiplies with: see matmul.py.
 
 Shapes: x (N, C_in), w (C_out, C_in), out and dout (N, C_out), with N = B*T.
     matmul_forward          out = x wT        M = N,      columns = C_out,  K = C_in

@@ -1,7 +1,7 @@
 """The linear layer: products by a library (cuBLAS on a GPU, NumPy's BLAS without one) or by our kernels.
 
 by="own" selects our own products, by="cublas" those of the library. By default it is the library's, with one exception:
-in float32 on Hopper, our own by tensor cores are faster (version 10: each is three products of TF32 numbers, and as
+in float32 on Hopper, our own on tensor cores are faster (version 10: each is three products of TF32 numbers, and as
 precise as one in float32).
 
 tf32=True lets either of them round factors to TF32 (10 bits of mantissa, sums in float32), which tensor cores multiply
@@ -22,7 +22,7 @@ from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once, blocks_for,
 
 VERSIONS = {"matmul_forward": 9, "matmul_gelu_forward": 9, "matmul_backward": 9}
 TENSOR_CORES = dict.fromkeys(VERSIONS, (10, 11))  # for GPUs that have them: exact, and with factors rounded to TF32
-FASTER = 90, 128  # compute capability on which version 10 is faster than the library, from so many rows on
+FASTER = 90, 128  # compute capability on which version 10 is faster than the library, from this many rows on
 BLOCKS = {  # version: (rows and columns of results of a block, its threads), as in ladder/
     **{1: (16, 256), 2: (16, 256), 3: (32, 1024), 4: (64, 512), 5: (128, 256)},
     **{6: (128, 256), 7: (128, 256), 8: (128, 256)},
@@ -44,9 +44,9 @@ def matmul_forward(out, x, w, b, version=None, tf32=False, by="fastest"):
 
 
 def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False, by="fastest"):
-    """*out as by matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out).
+    """*out as in matmul_forward, *gelu_out = GELU(out), float32 (B, T, C_out).
 
-    From version 9 on it is all one kernel; else bias and GELU are.
+    From version 9 on, all of it is one kernel; otherwise bias and GELU are one.
     """
     check_elements(max(array.size for array in (out, x, w)))
     if _product("matmul_forward", out, x, w, *w.shape, version, tf32, by, bias=b, gelu_out=gelu_out):
@@ -56,13 +56,13 @@ def matmul_gelu_forward(gelu_out, out, x, w, b, version=None, tf32=False, by="fa
 
 
 def gelu_again(out, x):
-    """*out = GELU(x) as by matmul_gelu_forward, to the last bit; float32 (B, T, C_out) both, C-contiguous."""
+    """*out = GELU(x) as in matmul_gelu_forward, to the last bit; both float32 (B, T, C_out), C-contiguous."""
     grid = (blocks_for(x.size, each=4),)
     kernel("matmul", "gelu_again_v1")(grid, (THREADS,), (out, x, np.int32(x.size)))
 
 
 def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, version=None, tf32=False, by="fastest"):
-    """*dx = dout · w; +dw += doutᵀ · x, or without accumulate = it; +db += column sums of dout. dx, db may be None.
+    """*dx = dout · w; +dw += doutᵀ · x (= it, without accumulate); +db += column sums of dout. dx, db may be None.
 
     dx, x: float32 (B, T, C_in). dw, w: float32 (C_out, C_in). db: float32 (C_out,). dout: float32 (B, T, C_out).
     All are C-contiguous. version, tf32, by: as in matmul_forward. Raises UserError for an array too large for 32-bit
@@ -78,7 +78,7 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, version=None, tf32=
 
 
 def _product(name, result, a, b, N, K, version, tf32=False, by="fastest", bias=None, gelu_out=None, accumulate=True):
-    """result (M, N) = or += a · b, sums over K numbers. True if bias and GELU are done too.
+    """result (M, N) = or += a · b, sums over K numbers. Returns True if bias and GELU are done too.
 
     Versions from 9 on do both, the library only a bias: its GELU would take longer than a kernel for it.
     """

@@ -50,7 +50,7 @@ struct Stage {
     Tile<B_RUNS, BN> b;
 };
 
-// What a thread copies of the slices of a tile: COUNT times four neighbours. Behind the end of k come zeros; behind the
+// What a thread copies of the slices of a tile: COUNT times four neighbours. Beyond the end of k come zeros; beyond the
 // last row comes the last one again, or zeros, and the results that it spoils are not stored.
 template <bool RUNS, int ROWS>
 struct Copies {

@@ -7,7 +7,7 @@ Shapes, products and the macros A_RUNS, B_RUNS, ADD and WORD: see matmul.cu. New
 - The results of a warp are a rectangle, so that its lanes need only WM + WN numbers for each k; many read the same one.
 - Numbers that must be turned on their way, because k runs through memory, wait in registers: 128 bits per load, where
   cp.async would take one number at a time. The others come by cp.async. STAGES slices are in shared memory.
-- One barrier per slice: a slice goes where the one before the present one was.
+- One barrier per slice: a slice goes where the one before the current one was.
 - Blocks at work at the same time are neighbours, eight rows of tiles high: they read the same rows, out of L2.
 - Where there are too few tiles for the GPU, blocks share one (split-K): block (tile, part) sums over its own part of k,
   and matmul_add_parts_v1 of matmul.cu adds.
@@ -56,8 +56,8 @@ __device__ void copy4(float* to, const float* from, int there)
     }
 }
 
-// What a thread brings of the slices of a tile of ROWS rows (or columns) of the result. `ask` starts the way of
-// tile[k][i] = element (first + i, start + k), `put` ends it. Behind the end of k come zeros; behind the last row comes
+// What a thread brings of the slices of a tile of ROWS rows (or columns) of the result. `ask` starts copying
+// tile[k][i] = element (first + i, start + k), `put` ends it. Beyond the end of k come zeros; beyond the last row comes
 // the last one again, and the results that it spoils are not stored.
 
 // Where k does not run, numbers are copied as they lie.

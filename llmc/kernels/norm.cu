@@ -1,11 +1,11 @@
 /* The norm of all gradients, and the scaling that clips them.
 
 global_norm v2  two stages in a fixed order: blocks write their sums to scratch memory, and one block adds those up
-scale v2        values *= factor, four numbers per thread by 128-bit loads and stores
+scale v2        values *= factor, four numbers per thread with 128-bit loads and stores
 clip_factor v1  what AdamW has to multiply the gradients by so that their norm is at most max_norm, on the device:
                 nothing waits for the norm
 
-The steps before are in ladder/norm.cu. A thread adds four squares in float and then goes on in double: a long float32
+Earlier steps are in ladder/norm.cu. A thread adds four squares in float and then goes on in double: a long float32
 sum would lose the small ones, but doubles are slow on most GPUs, so only every fourth addition is one. n is below
 2^31 - 2^20, so loops in int do not overflow.
 */

@@ -6,7 +6,7 @@ gelu_backward v3     dx = dout * GELU'(x). With g = (1 + tanh(u)) / 2 = 1 / (1 +
 residual_forward v2  out = x1 + x2
 
 In each of them one thread has four elements, moved by 128-bit loads and stores; the last n % 4 go one by one. Lesson 12
-climbs there, by the versions in ladder/pointwise.cu. On an H200 gelu_forward and residual_forward are as fast as a
+climbs there, through the versions in ladder/pointwise.cu. On an H200 gelu_forward and residual_forward are as fast as a
 copy. Every array is read or written once: 4 bytes per element each. n is below 2^31 - 2^20. out may be x, x1 or x2, dx
 may be dout.
 */

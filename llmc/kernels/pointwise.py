@@ -1,6 +1,6 @@
 """Launches the kernels of pointwise.cu, GELU and the residual stream, on a GPU or on the emulator.
 
-Also the grids of all kernels that treat every element alike: the number of blocks if each thread has one, or four.
+Also the grids of all kernels that treat every element alike: the number of blocks for one element per thread, or four.
 """
 
 from functools import lru_cache
@@ -20,7 +20,7 @@ MOST = (1 << 31) - (1 << 20)  # elements: an index in `int` may pass the last of
 def gelu_forward(out, x, *, version=2):
     """*out = GELU(x), the tanh form.
 
-    out, x: float32 arrays of one shape, any, C-contiguous; out may be x. version: 1 to 4.
+    out, x: float32 arrays of any one shape, C-contiguous; out may be x. version: 1 to 4.
     """
     kernel("pointwise", f"gelu_forward_v{version}")((blocks_for(x.size, 4),), (THREADS,), (out, x, np.int32(x.size)))
 
@@ -29,7 +29,7 @@ def gelu_forward(out, x, *, version=2):
 def gelu_backward(dx, dout, x, *, version=3):
     """*dx = dout · GELU'(x), the tanh form.
 
-    dx, dout, x: float32 arrays of one shape, any, C-contiguous; dx may be dout. version: 1 to 3.
+    dx, dout, x: float32 arrays of any one shape, C-contiguous; dx may be dout. version: 1 to 3.
     """
     arguments = (dx, dout, x, np.int32(x.size))
     kernel("pointwise", f"gelu_backward_v{version}")((blocks_for(x.size, 4),), (THREADS,), arguments)
@@ -39,7 +39,7 @@ def gelu_backward(dx, dout, x, *, version=3):
 def residual_forward(out, x1, x2, *, version=2):
     """*out = x1 + x2.
 
-    out, x1, x2: float32 arrays of one shape, any, C-contiguous; out may be one of the others. version: 1 to 3.
+    out, x1, x2: float32 arrays of any one shape, C-contiguous; out may be one of the others. version: 1 to 3.
     """
     arguments = (out, x1, x2, np.int32(out.size))
     kernel("pointwise", f"residual_forward_v{version}")((blocks_for(out.size, 4),), (THREADS,), arguments)
@@ -69,7 +69,7 @@ def blocks_at_once(n, each=1) -> int:
 def multiprocessors(kind, imitated=4) -> int:
     """How many multiprocessors the GPU has; each holds 2048 threads, on most GPUs. kind: what `cuda.device` returns.
 
-    imitated: how many the emulator is to have: few, so that blocks have several tasks on small arrays too.
+    imitated: how many the emulator should have: few, so that blocks have several tasks on small arrays too.
     """
     if kind == "emulator":
         return imitated
@@ -77,7 +77,7 @@ def multiprocessors(kind, imitated=4) -> int:
 
 
 def aligned(*arrays) -> bool:
-    """Whether all of them begin at multiples of 16 bytes, as 128-bit accesses need it."""
+    """Whether all of them begin at multiples of 16 bytes, as 128-bit accesses need."""
     return all(address_of(array) % 16 == 0 for array in arrays)
 
 

@@ -36,7 +36,7 @@ def power_of_two(C) -> int:
 
 
 def quads_of_lane(C) -> int:
-    """128-bit words of a row for each lane of a warp: 6 for 768 numbers, 0 if a row is too long or has no such."""
+    """128-bit words of a row for each lane of a warp: 6 for 768 numbers, 0 if a row is too long or not of these."""
     quads = ceil_div(C, 4 * WARP)
     return quads if C % 4 == 0 and quads <= QUADS else 0
 

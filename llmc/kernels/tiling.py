@@ -8,7 +8,7 @@ from llmc.kernels import ceil_div
 WARP = 32
 ALONE = 1.33  # a multiprocessor with one block, where there is room for more, takes this much longer for it
 MOVED = 0.2  # multiply-adds that a multiprocessor could do while one float moves to or from memory
-LAUNCH = 500_000  # and during one more launch
+LAUNCH = 500_000  # multiply-adds that it could do during one more launch
 LEAST, MOST = 128, 16  # k per part, parts
 ROOM = 2**25  # floats of all parts together
 
@@ -36,7 +36,7 @@ class Tile(NamedTuple):
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block; rows of a tile are four floats longer than they must be."""
+        """Bytes of shared memory of a block; rows of a tile are four floats longer than need be."""
         return 4 * self.STAGES * self.BK * (self.BM + 4 + self.BN + 4)
 
     @property
@@ -64,14 +64,14 @@ TENSOR_CORES = (Tile(BM=96, BN=128, BK=16, WM=48, WN=64, TM=16, TN=8, STAGES=4, 
 
 @lru_cache(maxsize=1024)
 def choose(M, N, K, multiprocessors, tiles=TILES) -> tuple[Tile, int]:
-    """The one of tiles, and the number of parts that K is cut into, with the least cost for a result (M, N)."""
+    """The tile, out of tiles, and the number of parts to cut K into with the least cost for a result (M, N)."""
     most = max(1, min(MOST, K // LEAST, ROOM // (M * N)))
     ways = [(tile, parts) for tile in tiles for parts in range(1, most + 1)]
     return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))
 
 
 def cost(tile, parts, M, N, K, multiprocessors) -> float:
-    """Multiply-adds that the busiest multiprocessor has time for, until the product is there."""
+    """Multiply-adds that the busiest multiprocessor has time for until the product is done."""
     together, rest = divmod(ceil_div(tile.blocks(M, N) * parts, multiprocessors), tile.BLOCKS)
     blocks = together * tile.BLOCKS + rest * (ALONE if tile.BLOCKS > 1 else 1.0)
     extra = MOVED * (2 * parts + 1) * M * N + LAUNCH if parts > 1 else 0.0  # what adding the parts takes

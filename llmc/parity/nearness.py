@@ -48,7 +48,7 @@ def distances(**settings) -> dict:
     model = trainer.model
     weights = model.backend.to_numpy(model.params_flat).astype(bfloat16()).astype(np.float32)  # (n,)
     model.params_flat[...] = model.backend.from_numpy(weights)
-    x, y = map(np.array, trainer.train_loader.next_batch())  # (B, T) both
+    x, y = map(np.array, trainer.train_loader.next_batch())  # both (B, T)
     exact = _gradients(model, x, y)
     found = {AUTOCAST: _apart(torch_gradients(model, x, y, "bf16"), exact)}
     low = GPT2(model.config, settings["backend"], "bf16")

@@ -1,6 +1,6 @@
 """Training: settings, schedule, the training loop, its log and its plot.
 
-`train(TrainSettings(...))` makes a whole run, `resume(run)` continues one, and `Trainer` makes one step at a time.
+`train(TrainSettings(...))` makes a whole run, `resume(run)` continues one, and `Trainer` takes one step at a time.
 """
 
 from llmc.training.log import LogWriter, read_log

@@ -90,7 +90,7 @@ class _Run:
         )
 
     def drive(self) -> TrainResult:
-        """Make all the remaining steps and end the run. A failure becomes one sentence that says what is saved."""
+        """Take all the remaining steps and end the run. A failure becomes one sentence that says what is saved."""
         try:
             if self.first:
                 self.first.start()
@@ -126,7 +126,7 @@ class _Run:
     # ------------------------------------------------------------------------------------------- steps
 
     def _loop(self, stop):
-        """Validate before the first step, then make steps until the last one or a request to stop."""
+        """Validate before the first step, then take steps until the last one or a request to stop."""
         row = None
         while True:
             if row and self._is_due(self.settings.checkpoint_every):
@@ -146,7 +146,7 @@ class _Run:
         return bool(every) and (step % every == 0 or step == self.settings.steps)
 
     def _step(self, stop):
-        """Make and log one step: (step, loss, lr, norm), or None if it was abandoned because of a request to stop.
+        """Take and log one step: (step, loss, lr, norm), or None if it was abandoned because of a request to stop.
 
         On a GPU, the next step is launched before this one's loss is read, unless something else comes first.
         """
@@ -224,7 +224,7 @@ class _Run:
         return None if self.trainer.ranks.rank else self.trainer.sample(stop.patience())
 
     def _report(self, row, val, accuracy, sample, last) -> StepReport:
-        """The report on the step just made or, without a row (its line in the log), the report before any step."""
+        """The report on the step just taken or, without a row (its line in the log), the report before any step."""
         t, s, watch = self.trainer, self.settings, self.watch
         _, loss, lr, norm = row or (None,) * 4
         speed, peak = s.tokens_per_step / watch.mean if watch.mean else 0.0, self.facts.peak

@@ -27,7 +27,7 @@ PROGRAM = {"cpu": 95 * 2**20, "numpy": 50 * 2**20}  # bytes besides the arrays: 
 PROCESS = 130 * 2**20  # bytes of a process that has imported what training needs
 COUNTING = 56  # bytes per token while the baselines are counted, before most of the model is allocated
 ON_GPU = 512 * 2**20  # bytes of a GPU that cuBLAS, kernels and graphs may take, for batches that are chosen
-WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start which seem too large
+WITHOUT = "LLMC_UNCHECKED"  # a variable that lets runs start even if they seem too large
 OUT_OF_MEMORY = ("cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STATUS_ALLOC_FAILED")  # in messages
 PROC, CGROUP = Path("/proc"), Path("/sys/fs/cgroup")  # where Linux keeps its numbers, and the limits of a container
 
@@ -61,7 +61,7 @@ def _passing(config, B, T, backend, precision) -> int:
 
 
 def _kept(s, ranks) -> dict:
-    """What the settings of a run say to `memory_needed` besides sizes."""
+    """What a run's settings tell `memory_needed`, besides sizes."""
     numbers = dict(precision=s.precision, master_weights=s.master_weights, recompute=s.recompute)
     return numbers | dict(parts=part_of(s, ranks)[1])
 

@@ -17,7 +17,7 @@ class RunFacts:
     """What does not change during a run.
 
     settings, config: of the run and its model · baselines: nats per token by name · bytes_per_token: mean length of a
-    validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps that were made before
+    validation token · train_tokens, val_tokens: number of tokens in the files · resumed_at: steps taken before
     this process took over · peak: the most that the device can do (a Peak of llmc/peaks.py), None if unknown · ranks:
     how many processes train.
     """
@@ -75,7 +75,7 @@ class TrainResult:
 
     model, encoding: the trained model and its tokenizer · run: its RunFacts (settings, config, baselines, …) · history:
     the log with all digits, in the form of read_log (with four decimals for anything before a resume) · bits_per_byte:
-    from the last validation · steps: the total number made · seconds: the time of the whole loop since it was started
+    from the last validation · steps: the total number taken · seconds: the time of the whole loop since it was started
     or resumed, including validation · tokens_per_second: of the steps alone · run_dir: the run folder, None if nothing
     was saved · interrupted: whether Ctrl-C or SIGTERM ended it before its last step · sample: the text in sample.txt ·
     notice: a sentence about the run that came up after the last report.

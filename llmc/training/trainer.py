@@ -232,7 +232,7 @@ class Trainer:
         return loss, lr, norm
 
     def _update(self, lr, norm=None):
-        """Make AdamW's step on all ranks. Returns a function that gives the norm of the gradients."""
+        """Take AdamW's step on all ranks. Returns a function that gives the norm of the gradients."""
         s = self.settings
         numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
         norm = self.together.norm_there() if norm is None else norm
@@ -270,7 +270,7 @@ class Trainer:
         for i in range(n):
             if i and stop():
                 raise Stopped
-            x, y = self.train_loader.next_batch()  # (B, T) int32 both
+            x, y = self.train_loader.next_batch()  # both (B, T) int32
             model.launch(x, y, dloss=1.0 / (n * self.ranks.world))
             model.backward(accumulate=i > 0, final=self.together.final if i == n - 1 else None)
             losses.append(model.loss_later())

@@ -1,11 +1,11 @@
 """The "cpu" backend: BLAS for matmuls, Numba for the rest. The same contract as `reference.py`, several times faster.
 
-Arrays are float32 (or float64), or in the precision bf16 bfloat16: `bfloat16.py` says how a kernel serves both, and
+Arrays are float32 (or float64), or, in the precision bf16, bfloat16: `bfloat16.py` says how a kernel serves both, and
 `matmul_bfloat16.py` what multiplies them.
 
 One pool of threads: Numba's (`threads.py`). A kernel cuts its work into one part for each thread, and a thread calls a
-BLAS that has no threads of its own (`blas.py`), so no two pools compete for the cores. A step allocates nothing but at
-its first call for a size: outputs are the caller's, scratch memory is kept (`scratch.py`). There are as many threads as
+BLAS that has no threads of its own (`blas.py`), so no two pools compete for the cores. A step allocates nothing after
+the first one of a size: outputs are the caller's, scratch memory is kept (`scratch.py`). There are as many threads as
 cores, or NUMBA_NUM_THREADS; sums depend on their number, and the same number gives the same results, bit for bit.
 Kernels are compiled once and kept on the disk (`kernel_cache.py`); `prepare` sees to that, not the import.
 """
@@ -67,7 +67,7 @@ PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixe
 
 @cache
 def prepare(precision="fp32"):
-    """Load the threads and BLAS, and have the kernels compiled that are not on the disk yet (10 to 30 s, once).
+    """Load the threads and BLAS, and compile the kernels that are not on disk yet (10 to 30 s, once).
 
     precision: "fp32", or one of PRECISIONS.
     """

@@ -37,12 +37,12 @@ def _update(params, grads, m, v, step, root, beta1, beta2, eps, keep, clear):
 
 
 def exact_weight(master, params, i):
-    """The number that is trained: master[i], or params[i] where master is an array of uint16, and so not there."""
+    """The number that is trained: master[i], or params[i] where master is an array of uint16, which means none."""
     raise NotImplementedError("only inside a compiled kernel")
 
 
 def keep_exact(master, i, value):
-    """master[i] = value, if it is there."""
+    """master[i] = value, if there is one."""
     raise NotImplementedError("only inside a compiled kernel")
 
 
@@ -103,7 +103,7 @@ def adamw_update(params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, cl
 
 @in_bits
 def adamw_update_rounded(params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
-    """AdamW on the master weights, or without them on the weights, which become their stochastic rounding."""
+    """AdamW on the master weights or, without them, on the weights; these become their stochastic rounding."""
     master = params[:0] if master is None else master  # (0,) uint16 or (n,)
     key, place = np.uint32(key & 0xFFFFFFFF), np.uint32(place & 0xFFFFFFFF)
     factor, bits = m.dtype.type(factor), np.uint16(0 if clear else 0xFFFF)
@@ -111,7 +111,7 @@ def adamw_update_rounded(params, grads, m, v, master, key, place=0, factor=1.0, 
 
 
 def _constants(dtype, lr, beta1, beta2, eps, weight_decay, t):
-    """The kernels' numbers, the bias corrections of step t folded into two of them, as numbers of that dtype."""
+    """The kernels' numbers in that dtype, with the bias corrections of step t folded into two of them."""
     step = lr / (1.0 - beta1**t)
     root = (1.0 - beta2**t) ** -0.5
     numbers = dict(step=step, root=root, beta1=beta1, beta2=beta2, eps=eps, keep=1.0 - lr * weight_decay)

@@ -2,9 +2,9 @@
 
 One number per query is kept for the backward pass, the logarithm of its softmax's sum (Dao et al. 2022 call it L); the
 backward pass recomputes the probabilities from it. A block of queries sees only the keys up to its own end, so half of
-the square's work is never done. A block's matmuls are gemms on the rows of qkv, in place. From bfloat16, a head's
+the square's work is never done. A block's matmuls are gemms on the rows of qkv, in place. In bfloat16, a head's
 rows are first copied to float32, and what is computed from them is rounded at the end; where the processor multiplies
-such numbers, longer sequences take `attention_bfloat16.py`.
+such numbers, longer sequences go to `attention_bfloat16.py`.
 """
 
 import math

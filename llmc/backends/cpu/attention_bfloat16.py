@@ -1,8 +1,8 @@
 """Causal attention in bfloat16 by oneDNN: like `attention.py`, one thread computes a head, a block of it at a time.
 
-Forward, a block is of queries, and sees the keys up to its own end; backward it is of keys, and seen by the queries
-from its beginning on: so all sums but that of dq are products of long rows, written once. oneDNN is fastest with
-factors in one piece, so heads are copied from the rows of qkv. Scores and sums are float32; what is multiplied is
+Forward, a block consists of queries, and sees the keys up to its own end; backward, it consists of keys, which the
+queries from its beginning on see. So all sums but that of dq are products of long rows, written once. oneDNN is fastest
+with contiguous factors, so heads are copied from the rows of qkv. Scores and sums are float32; what is multiplied is
 rounded, as everywhere.
 """
 
@@ -19,14 +19,14 @@ from llmc.backends.cpu.scratch import scratch
 
 BLOCK = 128  # queries, or keys, at a time: with 1024 of the others, their scores, 12 bytes each, fit a core's cache
 LEAST = 64  # positions from which this is faster than float32
-LENGTHS = 8  # of sequences, whose products are kept
+LENGTHS = 8  # of sequences, for which products are kept
 VECTORS = 32  # numbers that a compiled loop takes at once; the rest, one by one
 APART = 32  # numbers between rows of scores: rows that begin 4096 bytes apart compete for the same cache lines
 NOTHING = np.float32(-np.inf)
 
 
 def is_faster(qkv) -> bool:
-    """Whether the functions below are to be taken for this input (B, T, 3C) of bfloat16."""
+    """Whether to use the functions below for this input (B, T, 3C) of bfloat16."""
     return qkv.shape[1] >= LEAST and onednn.multiplies_bfloat16()
 
 
@@ -109,7 +109,7 @@ def _fill(a, value):
 
 @serial
 def _softmax_row(p, s, keys, scale):
-    """p = softmax of the first `keys` of a query's scores s, which are lost, and 0 for those after them. Returns L."""
+    """p = softmax of the first `keys` of a query's scores s, which are overwritten, and 0 after them. Returns L."""
     s = s[: min(-(-keys // VECTORS) * VECTORS, s.size)]
     _fill(s[keys:], NOTHING)
     peak, total = highest(s), ZERO
@@ -133,7 +133,7 @@ def attend(plans, space, out, stats, qkv, NH, scale, heads, scores, p):
     parts, block, hs = scores.shape[0], scores.shape[1], heads.shape[3]
     for part in prange(parts):
         q, k, v = heads[part, 0], heads[part, 1], heads[part, 2]  # (T, hs) each
-        s, shares = scores[part], p[part]  # (BLOCK, T + APART) both
+        s, shares = scores[part], p[part]  # both (BLOCK, T + APART)
         for task in range(part, B * NH, parts):
             b, h = task // NH, task % NH
             for i in range(3):

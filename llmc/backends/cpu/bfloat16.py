@@ -1,7 +1,7 @@
 """bfloat16 in kernels: 16 bits, the upper half of a float32. Kept as uint16, computed with as float32.
 
 Numba does not know the type, so kernels see such an array as uint16, and read and write elements with `load` and
-`store`: a shift, and a rounding to the nearest. For arrays of floats the two do nothing else than `a[i]`, and one text
+`store`: a shift, and a rounding to the nearest. For arrays of floats the two do no more than `a[i]`, so one text
 serves every precision. Arithmetic is always that of float32.
 """
 
@@ -15,7 +15,7 @@ from llmc.backends.cpu.instructions import rounding
 
 HALF_WORD, LOWEST_KEPT = np.uint32(16), np.uint32(1)
 ALMOST_HALF = np.uint32(0x7FFF)  # of the last bit that is kept; one more for an odd number, so that ties go to even
-WHOLE = {  # integers of as many bits, and what their bits are then
+WHOLE = {  # integers of as many bits, and the type to view their bits as again
     types.uint16: (np.int16, np.uint16),
     types.float32: (np.int32, np.float32),
     types.float64: (np.int64, np.float64),
@@ -40,7 +40,7 @@ def bits(argument):
 
 
 def exact(dtype):
-    """The dtype that is computed in: float32 for bfloat16's bits, and every other for itself."""
+    """The dtype that is computed in: float32 for bfloat16's bits, and any other dtype itself."""
     return np.dtype(np.float32) if dtype == np.uint16 else dtype
 
 
@@ -71,13 +71,13 @@ def _store(a, i, value):
 
 
 def highest(a):
-    """The largest number of a (n,): float32 for bfloat16; a NaN may be it."""
+    """The largest number of a (n,): float32 for bfloat16; it may be a NaN."""
     raise NotImplementedError("only inside a compiled kernel")
 
 
 @overload(highest)
 def _highest(a):
-    """Found among integers that are in the same order, for which the compiler takes vectors; NaN forbids it for floats.
+    """Found among integers in the same order: the compiler vectorises those, whereas for floats, NaN prevents it.
 
     A negative float has the bits of its absolute value, and a sign: of two, the larger has the smaller bits.
     """

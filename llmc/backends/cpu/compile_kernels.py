@@ -1,4 +1,4 @@
-"""Call every function of the "cpu" backend once, on tiny arrays: so all of its kernels are compiled.
+"""Call every function of the "cpu" backend once, on tiny arrays: so that all of its kernels get compiled.
 
 Run by `kernel_cache.py` in processes of their own, one for each half of the work. Numba compiles a kernel for the types
 that it is called with; these are those of training, evaluation and sampling in float32 and in bfloat16, with the cache
@@ -22,7 +22,7 @@ B, T, C, NH, V, Vp = 1, 5, 4, 2, 5, 6
 
 
 def array(*shape, dtype=np.float32):
-    """As a model has them: C-contiguous, from the backend's own memory. uint16: bfloat16, which the backend sees so."""
+    """An array as a model has it: C-contiguous, in the backend's own memory. The backend sees bfloat16 as uint16."""
     return cpu.zeros(prod(shape), dtype).reshape(shape)
 
 
@@ -79,7 +79,7 @@ def attention(low):
 
 
 def decoding(low):
-    """One more token, as sampling takes it; not by a model, which would have the kernels compiled."""
+    """One more token, as in sampling; not through a model, which would start compiling the kernels itself."""
     config = GPT2Config(maxT=T, V=V, L=1, NH=NH, C=C)
     params = {tensor.name: low(*tensor.shape) for tensor in config.parameter_table()}
     exact = {name: array(B, 1, C) for name in ("encoded", "residual2", "residual3")}
@@ -90,7 +90,7 @@ def decoding(low):
 
 
 def attention_of_a_library(low):
-    """Compiled also where there is no library, for no heads."""
+    """Compiled even where there is no library, by a call with no heads."""
     heads, sums, rows, out = low(1, 4, T, C), array(1, T, C), low(0, T, 3 * C), low(0, T, C)
     plans, space = array(1, 5, 1, 10, dtype=np.int64), array(1, 64, dtype=np.uint8)
     stats, scale, inner = array(0, NH, T), np.float32(1), array(1, T)

@@ -1,4 +1,4 @@
-"""How kernels are compiled, and what they share: decorators, the cut of work into parts, an exponential for vectors.
+"""How kernels are compiled, and what they share: decorators, how work is cut into parts, an exponential for vectors.
 
 Float constants in a kernel are float32 where that is exact (0, 1, 0.5); others are arguments in the arrays' own dtype.
 To Numba a bare 0.1 is a float64, and would turn a float32 kernel into a slower float64 one.
@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-KERNELS = []  # all compiled functions that are kept on the disk (`kernel_cache.py`)
+KERNELS = []  # all compiled functions that are kept on disk (`kernel_cache.py`)
 
 # To use the vector unit, the compiler may regroup and fuse sums and products, and ignore the sign of zero. It may not
 # assume that there is no NaN: a diverged loss must stay visible.
@@ -20,7 +20,7 @@ PRANGE = {name: False for name in ("comprehension", "reduction", "setitem", "num
 
 
 def _kernel(**options):
-    """A decorator: njit with these options, and a place among KERNELS (njit's own cache=True would touch the disk)."""
+    """A decorator: njit with these options, and an entry in KERNELS (njit's own cache=True would touch the disk)."""
 
     def decorate(function):
         KERNELS.append(njit(**options)(function))
@@ -69,7 +69,7 @@ SHIFTS_BITS = np.int32(SHIFT.view(np.int32))
 def exp_float32(x):
     """e^x = 2^n · e^r with n whole and |r| ≤ ln 2 / 2: a polynomial for e^r, and n put into the exponent's bits.
 
-    It has neither calls nor branches, so that 8 or 16 of them are computed at once. NaN stays NaN.
+    It has neither calls nor branches, so that 8 or 16 values are computed at once. NaN stays NaN.
     """
     above = LOWEST if x < LOWEST else x  # in this order a NaN passes
     inside = HIGHEST if above > HIGHEST else above
@@ -91,7 +91,7 @@ def gelu(x, linear, cubic):
     return x / (ONE + exp(x * (linear + cubic * x * x)))
 
 
-@_kernel(fastmath={"contract", "nsz"}, error_model="numpy")  # what is not said here, it would take from its caller
+@_kernel(fastmath={"contract", "nsz"}, error_model="numpy")  # what is not given here, it would take from its caller
 def normalised(x, centre, r, w, b):
     """One number of layernorm's output."""
     return (x - centre) * r * w + b

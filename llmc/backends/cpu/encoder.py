@@ -31,7 +31,7 @@ def _chain(first, after, tokens):
 
 @parallel
 def _backward(dwte, dwpe, dout, tokens, first, after, sums):
-    """Each row of dwte and dwpe is read once, summed up in sums (parts, C), and written, which may round it, once."""
+    """Each row of dwte and dwpe is read once, summed up in sums (parts, C), and written once, which may round it."""
     B, T, C = dout.shape
     parts = sums.shape[0]
     for part in prange(parts):
@@ -68,7 +68,7 @@ def encoder_forward(out, tokens, wte, wpe):
 
 @in_bits
 def encoder_backward(dwte, dwpe, dout, tokens):
-    """dwte (Vp, C), dwpe (maxT, C) += rows of dout (B, T, C), in the order of the tokens for any number of threads."""
+    """dwte (Vp, C), dwpe (maxT, C) += rows of dout (B, T, C), in the order of the tokens with any number of threads."""
     flat = tokens.reshape(-1)  # (N,)
     first, after = scratch("first", dwte.shape[:1], "int32"), scratch("after", flat.shape, "int32")
     _chain(first, after, flat)

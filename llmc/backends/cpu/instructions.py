@@ -21,9 +21,9 @@ _BFloat._create_instance()
 
 
 def rounding(otherwise):
-    """A function for kernels: the uint16 of a float32, by that instruction, or where there is none by `otherwise`.
+    """A function for kernels: the uint16 of a float32, by that instruction or, where there is none, by `otherwise`.
 
-    The instruction takes numbers below 1.2e-38 for zero.
+    The instruction treats numbers below 1.2e-38 as zero.
     """
 
     @intrinsic

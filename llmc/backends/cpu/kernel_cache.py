@@ -1,4 +1,4 @@
-"""Compiled kernels on the disk: where they are, and which process compiles them.
+"""Compiled kernels on disk: where they are, and which process compiles them.
 
 Numba can keep a compiled kernel on the disk, and later runs load it. It leaves two things to us. It looks at a kernel's
 own file only, so a change in `compiled.py` would go unnoticed. And it optimises a kernel once more when it stores it:
@@ -28,15 +28,15 @@ from numba.core.caching import FunctionCache
 from llmc.files.cache_folder import OPEN, is_open_to_others
 
 LIST = "kernels.txt"  # in the folder: "digest name" of each file that the other processes have written
-PRECISIONS, HALVES = ("fp32", "bf16"), ("0", "1")  # of the kernels of each; two processes compile them
+PRECISIONS, HALVES = ("fp32", "bf16"), ("0", "1")  # halves of the kernels of each, which two processes compile
 DONE = "compiled."  # a file of that name and precision says that all its kernels are there
 INDEX = ".nbi"  # how the names of Numba's indices end; they change when it adds kernels for other types
 
 
 def keep(kernels, compiler, precision="fp32"):
-    """Let Numba keep these kernels (its dispatchers) on the disk.
+    """Let Numba keep these kernels (its dispatchers) on disk.
 
-    What a precision lacks there, `python -m compiler precision half` compiles. That takes ten to thirty seconds, once
+    `python -m compiler precision half` compiles what a precision lacks there. That takes ten to thirty seconds, once
     for each precision, version of the sources, of Python and of Numba, and kind of processor; where no folder can be
     written, in each process, and the user is told once. Where it fails, this process compiles, and only the last bits
     are at stake.
@@ -74,7 +74,7 @@ class Forgiving(FunctionCache):
         return types, code
 
     def load_overload(self, sig, target_context):
-        """The kernel for these types, or None. After damage that `is_whole` has not seen, the next start fills anew."""
+        """The kernel for these types, or None. After damage that `is_whole` missed, the next start fills it anew."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # of any kind: a damaged pickle raises whatever it likes
@@ -84,12 +84,12 @@ class Forgiving(FunctionCache):
 
     def save_overload(self, sig, data):
         """Keep it if that is possible."""
-        with suppress(Exception):  # of a full disk, or of the damaged index that it is to be added to
+        with suppress(Exception):  # from a full disk, or from the damaged index that it is to be added to
             super().save_overload(sig, data)
 
 
 def _place(kernel) -> Path:
-    """Where Numba would keep this kernel, or, when that cannot be written or is open to others, in a temporary one.
+    """Where Numba would keep this kernel or, if it cannot write there or others can, a temporary folder.
 
     Raises OSError where there is no place for that either.
     """
@@ -106,7 +106,7 @@ def _place(kernel) -> Path:
 
 
 def _refused(kernel) -> str:
-    """Why Numba's folder, which is one below that of NUMBA_CACHE_DIR, is not taken; "" if it is."""
+    """Why Numba's folder, which is one below that of NUMBA_CACHE_DIR, is not used; "" if it is."""
     try:
         kernel.enable_caching()
     except RuntimeError:
@@ -119,7 +119,7 @@ def _refused(kernel) -> str:
 
 @cache
 def temporary_folder(against) -> str:
-    """A folder that goes when this process ends; the processes that it starts find the kernels there, too."""
+    """A folder that is removed when this process ends; the processes that it starts find the kernels there, too."""
     place = TemporaryDirectory(prefix="llmc-kernels-")
     atexit.register(place.cleanup)
     os.environ["NUMBA_CACHE_DIR"] = place.name
@@ -131,7 +131,7 @@ def temporary_folder(against) -> str:
 
 
 def fingerprint(sources) -> str:
-    """ "kernels-SOURCES-MACHINE": what the Python files in the folder `sources`, and what this machine, compile to."""
+    """ "kernels-SOURCES-MACHINE": names what the Python files in the folder `sources` compile to on this machine."""
     text = b"".join(path.name.encode() + path.read_bytes() for path in sorted(Path(sources).glob("*.py")))
     machine = sys.implementation.cache_tag, numba.__version__, binding.get_host_cpu_name()
     machine += (binding.get_host_cpu_features().flatten(),)
@@ -149,7 +149,7 @@ def is_whole(folder, precision="fp32") -> bool:
 
 
 def _is_as_written(path, digest) -> bool:
-    """Machine code must be as it was, to the bit: a wrong one would end the process. An index must be readable."""
+    """Machine code must be as it was, to the bit: wrong code would end the process. An index must be readable."""
     data = path.read_bytes()
     return hashlib.sha256(data).hexdigest() == digest or (path.suffix == INDEX and _is_index(data))
 
@@ -163,9 +163,9 @@ def _is_index(data) -> bool:
 
 
 def _fill(folder, compiler, precision):
-    """Compile in other processes, then move what they have written here as a whole; forget kernels of other sources.
+    """Compile in other processes, then move what they have written here all at once; forget kernels of other sources.
 
-    What other precisions have there stays, unless it is damaged.
+    What other precisions have in the folder stays, unless it is damaged.
     """
     with TemporaryDirectory(prefix=f"{folder.name}-", dir=folder.parent) as place:
         new = Path(place) / "kernels"
@@ -190,7 +190,7 @@ def _fill(folder, compiler, precision):
 def _wide_vectors() -> dict:
     """Environment variables that make Numba compile for vectors of 512 bits, where the processor has good ones.
 
-    LLVM takes those of 256 bits: the first processors that had wider ones lowered their clock for them. Since Ice Lake
+    LLVM prefers those of 256 bits: the first processors with wider ones lowered their clock for them. Since Ice Lake
     and Zen 4 the wider ones are faster: a softmax by a quarter.
     """
     features = binding.get_host_cpu_features()
@@ -198,7 +198,7 @@ def _wide_vectors() -> dict:
 
 
 def _run(commands, environment) -> bool:
-    """Run commands at the same time, without a word; whether all succeeded. None of them outlives this."""
+    """Run commands at the same time, without output; whether all succeeded. None of them outlives this call."""
     silent, running = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL), []
     try:
         for command in commands:
@@ -215,7 +215,7 @@ def _digest(file) -> str:
 
 
 def _remove(place):
-    """A folder with all that is in it, or a file that is in its place."""
+    """Delete a folder with all that is in it, or a file that is in its place."""
     with suppress(OSError):
         place.chmod(0o700)
     rmtree(place, ignore_errors=True)

@@ -16,8 +16,8 @@ from llmc.backends.cpu.instructions import prefetch
 from llmc.backends.cpu.pointwise import gelu_constants, gelu_forward
 from llmc.backends.cpu.scratch import LINE, scratch
 
-FEW = 4  # rows of x for which a product is bound by memory
-STEP, AHEAD = 128, 768  # numbers of a row that are multiplied between two bouts of fetching; how far that is ahead
+FEW = 4  # rows of x up to which a product is bound by memory
+STEP, AHEAD = 128, 768  # numbers of a row that are multiplied between two bouts of fetching; how far ahead that is
 SLAB = 100_000  # weights that fit in a core's cache (L2) next to everything else
 
 
@@ -49,7 +49,7 @@ def _forward(address, out, x, w, b, gelu_out, linear, cubic, parts):
         if gelu_out.size:
             for n in range(n0, n1):
                 row, gelu_row = out[n, c0:c1], gelu_out[n, c0:c1]  # (c1 - c0,) each
-                for c in range(row.size):  # from 0 on: an index that could be negative is not compiled for vectors
+                for c in range(row.size):  # from 0 on: a loop whose index could be negative is not vectorised
                     gelu_row[c] = gelu(row[c], linear, cubic)
 
 
@@ -57,7 +57,7 @@ def _forward(address, out, x, w, b, gelu_out, linear, cubic, parts):
 def _four_dots(out, x, w, flat, b, n, i, gap, ahead):
     """out[n, r] = x[n] · w[r] + b[r] for the rows i, i + gap, i + 2 gap and i + 3 gap of w; b may be empty.
 
-    flat (C_out · C_in,): w once more · ahead: how many numbers further on it fetches the next ones meanwhile, or 0.
+    flat (C_out · C_in,): w once more · ahead: how many numbers ahead it fetches the next ones meanwhile, or 0.
     """
     j, k, l = i + gap, i + 2 * gap, i + 3 * gap
     p, q, r, s = ZERO, ZERO, ZERO, ZERO
@@ -73,7 +73,7 @@ def _four_dots(out, x, w, flat, b, n, i, gap, ahead):
                 prefetch(flat, k * C_in + c)
                 prefetch(flat, l * C_in + c)
         y, wi, wj, wk, wl = x[n, c0:c1], w[i, c0:c1], w[j, c0:c1], w[k, c0:c1], w[l, c0:c1]
-        for c in range(y.size):  # from 0 on: an index that could be negative is not compiled for vectors
+        for c in range(y.size):  # from 0 on: a loop whose index could be negative is not vectorised
             number = load(y, c)
             p += number * load(wi, c)
             q += number * load(wj, c)
@@ -89,7 +89,7 @@ def _four_dots(out, x, w, flat, b, n, i, gap, ahead):
 def few_rows(out, x, w, b, gelu_out, linear, cubic, parts):
     """out (N, C_out) = x (N, C_in) · wᵀ + b and its GELU; a row of w is read once for all rows of x.
 
-    b, gelu_out may be empty. Four rows at a time, each from another quarter of w: a processor fetches ahead within a
+    b, gelu_out may be empty. Four rows at a time, each from its own quarter of w: a processor fetches ahead within a
     page of memory and waits at its end, and four such waits overlap. It waits less when it is told what comes next:
     bfloat16 is then read nearly as fast as by a loop that only adds up what it reads (Xeon, two threads).
     """
@@ -121,7 +121,7 @@ def _gelu(gelu_out, out, n, c0, c1, linear, cubic):
 
 @serial
 def fetch(w, r0, r1, c0, c1):
-    """Read a number of every cache line of w[r0:r1, c0:c1], in order. Without the sum it would be optimised away."""
+    """Read a number from every cache line of w[r0:r1, c0:c1], in order. Without the sum it would be optimised away."""
     total = w[0, 0]
     for r in range(r0, r1):
         for c in range(c0, c1, LINE // w.itemsize):
@@ -204,7 +204,7 @@ def _run_forward(out, x, w, b, gelu_out):
 
 @in_bits
 def matmul_backward(dx, dw, db, dout, x, w, accumulate=True):
-    """dx = dout · w; dw += doutᵀ · x; db += column sums of dout; or, without accumulate, dw = and db =."""
+    """dx = dout · w; dw += doutᵀ · x; db += column sums of dout; or, without accumulate, = instead of +=."""
     C_out, C_in = w.shape
     dout, x = dout.reshape(-1, C_out), x.reshape(-1, C_in)  # (N, C_out), (N, C_in)
     dx = None if dx is None else dx.reshape(-1, C_in)  # (N, C_in)

@@ -1,6 +1,6 @@
 """The linear layer in bfloat16: by oneDNN where the processor multiplies such numbers, else tile by tile in float32.
 
-Sums are those of float32, and rounded once.
+Sums are taken in float32, and rounded once.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def description() -> str:
 def backward(dx, dw, db, dout, x, w, accumulate):
     """dx (N, C_in) = dout (N, C_out) · w; dw += doutᵀ · x; db += column sums of dout; dx and db may be None.
 
-    Without accumulate, dw and db are written. dout may have float32, as the gradient of the residual stream has; it is
+    Without accumulate, dw and db are written. dout may be float32, as the gradient of the residual stream is; it is
     rounded first.
     """
     if dout.dtype != np.uint16:
@@ -129,7 +129,7 @@ def _sum_columns(sums, dout, c0, c1):
     fours = N // 4 * 4
     for n in range(0, fours, 4):
         p, q, r, s = dout[n, c0:c1], dout[n + 1, c0:c1], dout[n + 2, c0:c1], dout[n + 3, c0:c1]
-        for c in range(sums.size):  # from 0 on: an index that could be negative is not compiled for vectors
+        for c in range(sums.size):  # from 0 on: a loop whose index could be negative is not vectorised
             sums[c] += load(p, c) + load(q, c) + (load(r, c) + load(s, c))
     for n in range(fours, N):
         p = dout[n, c0:c1]

@@ -1,6 +1,6 @@
 """Matrix products of bfloat16 in the processor's own instructions for them, by oneDNN.
 
-Intel's server processors have them since 2023 (AMX, AVX512_BF16), AMD's since Zen 4 (AVX512_BF16). The wheel
+Intel's server processors have had them since 2023 (AMX, AVX512_BF16), AMD's since Zen 4 (AVX512_BF16). The wheel
 `onednn-cpu-gomp` holds the library, whose C interface is called here. Its threads are those of OpenMP, as Numba's are:
 one pool. oneDNN compiles a product for its shapes once; then a call needs three addresses, and allocates nothing.
 https://uxlfoundation.github.io/oneDNN/dev_guide_matmul.html
@@ -26,7 +26,7 @@ HAS_BFLOAT16 = 0xE7  # the bits of dnnl_cpu_isa_t that AVX512_BF16 has, and with
 TYPES = {np.dtype(np.uint16): 2, np.dtype(np.float32): 3}  # dnnl_bf16, dnnl_f32
 SOURCE, WEIGHTS, OUTPUT, BIAS, SCRATCHPAD = 1, 33, 17, 41, 80  # DNNL_ARG_SRC …
 CPU, IN_ORDER, SCRATCHPAD_OF_USER, SCRATCHPAD_SHAPE = 1, 1, 1, 136
-KEPT = 256  # products for so many different shapes; a model trains with some twenty
+KEPT = 256  # products, for as many different shapes; a model trains with some twenty
 
 
 class _Argument(ctypes.Structure):
@@ -35,7 +35,7 @@ class _Argument(ctypes.Structure):
 
 @cache
 def library():
-    """oneDNN, or None where it is not installed, or lacks what the processor must have for it to be faster."""
+    """oneDNN, or None where it is not installed or cannot be loaded."""
     try:
         files = [file for file in metadata.files(WHEEL) or () if file.name == "libdnnl.so.3"]
         found = ctypes.CDLL(str(Path(files[0].locate()).resolve()))
@@ -59,7 +59,7 @@ def description() -> str:
 def product(out, a, b, bias=None, add=False):
     """out (m, n) = a (m, k) · b (k, n) + bias (n,), and with add, + out. Any strides; arrays of uint16 are bfloat16.
 
-    With one more dimension in front, of out, a and b: as many products. Sums are those of float32, rounded once.
+    With one more dimension in front of out, a and b: as many products. Sums are taken in float32, and rounded once.
     """
     threads = get_num_threads()
     library().omp_set_num_threads(threads)
@@ -76,7 +76,7 @@ def _primitive(out, a, b, has_bias, add, threads):
 class Primitive:
     """A matrix product, or several, that oneDNN has compiled for the layouts (dtype, shape, strides) of its arrays."""
 
-    _primitive, _memories = None, ()  # where oneDNN refuses them, there is nothing to be given back
+    _primitive, _memories = None, ()  # where oneDNN refuses them, there is nothing to give back
 
     def __init__(self, out, a, b, has_bias, add):
         lib, engine = library(), _engine()
@@ -144,7 +144,7 @@ def _for_one_thread(out, a, b, add=False):
 
 @intrinsic
 def _call(typingctx, address, *arguments):
-    """The C function at this address, of whole numbers; its status."""
+    """Call the C function at this address with whole numbers; returns its status."""
     words = types.StarArgTuple(arguments)
 
     def code(context, builder, signature, values):
@@ -161,7 +161,7 @@ def _call(typingctx, address, *arguments):
 def multiply(plan, space, out, a, b):
     """Inside a kernel: one of `Products`, by the thread whose plan (10,) and space this is. out, a, b: addresses.
 
-    Returns oneDNN's status. What it refuses, it has refused when the product was compiled.
+    Returns oneDNN's status. Whatever it refuses, it refused when the product was compiled.
     """
     _call(plan[0], plan[6], a)
     _call(plan[0], plan[7], b)

@@ -14,7 +14,7 @@ ASLEEP = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "10000"}  # about 0.2 
 
 @contextmanager
 def environment(defaults):
-    """Environment variables that are set inside, where the user has not set them."""
+    """Environment variables that are set inside the block, where the user has not set them."""
     added = {name: value for name, value in defaults.items() if name not in os.environ}
     os.environ.update(added)
     try:

@@ -47,7 +47,7 @@ def _attention_backward(dqkv, dout, out, stats, qkv, NH):
 
 
 def _adamw(params, grads, m, v, master, settings, decayed=True, clear=False, **named):
-    params = params[: grads.size]  # all that is updated, also where it lies in rows
+    params = params[: grads.size]  # all that is updated, even where it lies in rows
     weights = params if master is None else master  # in 16 bits, weights are read from it, and become its rounding
     return _sum(params, weights, master, m, m, v, v, grads) + clear * grads.nbytes, 0
 

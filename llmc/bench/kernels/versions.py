@@ -68,7 +68,7 @@ class Version(NamedTuple):
 
 
 def default(module, function) -> int:
-    """The version of a function of llmc/kernels that runs where nobody asks for one, on a GPU without tensor cores."""
+    """The version of a function of llmc/kernels that runs unless one is asked for, on a GPU without tensor cores."""
     return signature(getattr(module, function)).parameters["version"].default or module.VERSIONS[function]
 
 

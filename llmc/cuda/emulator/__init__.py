@@ -27,10 +27,10 @@ What it does not see, or sees differently:
   be meant.
 - Local variables without a value: only what the compiler sees without running the kernel, as a note.
 - Arithmetic agrees with a GPU up to rounding: nothing is fused into multiply-adds unless the kernel says fmaf. A float
-  below 2^-126 stays what it is; CuPy has a GPU flush it to zero (-ftz=true). What does not fit an integer is what a GPU
-  makes of it where a cast is written, else a problem; so is a shift by all the bits or more, which no two processors
-  take alike. 570 operations and instructions are tested against an H200's bits. In which order the arguments of a call
-  are computed, which C++ leaves open, is the host's compiler's choice.
+  below 2^-126 stays what it is; CuPy has a GPU flush it to zero (-ftz=true). What does not fit an integer becomes what
+  a GPU makes of it where a cast is written, and is a problem elsewhere; so is a shift by all the bits or more, which
+  processors treat differently. 570 operations and instructions are tested against an H200's bits. The order in which
+  the arguments of a call are computed, which C++ leaves open, is the choice of the host's compiler.
 - Addresses in structs, in arrays of pointers, in the kernel's variables and in its own memory are followed to arrays
   that were arguments, or that a variable of a running function holds.
 - Threads that have returned count as arrived at a barrier, as on a GPU since Volta. A barrier in an `if` that threads

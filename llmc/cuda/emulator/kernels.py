@@ -29,7 +29,7 @@ MOST_PLANS = 256  # launch shapes that a kernel remembers
 
 
 def checks_by_default() -> bool:
-    """Whether kernels are checked that do not say so themselves: not if LLMC_CHECK is 0."""
+    """Whether kernels that do not say so themselves are checked: not if LLMC_CHECK is 0."""
     return switch("LLMC_CHECK") is not False
 
 

@@ -25,7 +25,7 @@ __device__ void copy4(float* to, const float* from, bool there)
 #endif
 }
 
-// Until what this thread copies is there; a barrier must follow before other threads read it.
+// Waits until what this thread copies is there; a barrier must follow before other threads read it.
 __device__ void wait_for_copies()
 {
 #if __CUDA_ARCH__ >= 800

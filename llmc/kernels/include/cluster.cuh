@@ -1,10 +1,10 @@
 // Clusters: blocks that run at the same time and can reach into each other's shared memory, where a barrier and a square
-// have the same place in each of them. tma.cuh comes before. CLUSTER is how many they are; one is no cluster at all.
+// have the same place in each of them. tma.cuh comes before. CLUSTER is their number; one is no cluster at all.
 
 // Blocks of this cluster have numbers 0 … CLUSTER - 1.
 __device__ int block_of_cluster() { return blockIdx.x % CLUSTER; }
 
-// Until all threads of the cluster have come here.
+// Wait until all threads of the cluster have come here.
 __device__ void meet_cluster()
 {
     if (CLUSTER == 1) return __syncthreads();

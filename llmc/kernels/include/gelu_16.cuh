@@ -1,4 +1,4 @@
-// GELU behind a product, to float's precision but for its last bits, in few instructions.
+// GELU after a product, to float's precision but for its last bits, in few instructions.
 
 __device__ float power_of_2(float x)
 {

@@ -1,5 +1,5 @@
-// In which order blocks take the tiles of attention: of TOGETHER heads at a time, so that what the tiles of a head share is
-// still in L2, and of those the longest first.
+// The order in which blocks take the tiles of attention: TOGETHER heads at a time, so that what the tiles of a head
+// share is still in L2, and of their tiles the longest first.
 #ifndef TOGETHER
 #define TOGETHER 44
 #endif

@@ -5,8 +5,8 @@
 //     b: [2 j][r], [2 j + 8][r], each with its neighbour below: 2 pairs
 //     d: [r][2 j], [r][2 j + 1], [r + 8][2 j], [r + 8][2 j + 1]: 4 floats
 //
-// Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and each lane of each square [r][2 j]
-// and its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
+// Another instruction, ldmatrix, gets four squares of 8 x 8 from shared memory, and gives each lane [r][2 j] of each
+// square, and its neighbour: of the square as it lies there, or transposed. Four squares make an a, two a b.
 
 typedef unsigned Squares[4];  // a lane's pairs of four squares of 8 x 8: an a, or two b
 

@@ -2,7 +2,7 @@
 // heads of any size up to HS, a multiple of 32.
 //
 // A block has 16 x 8 threads (ty, tx). Of a tile of results, a thread has the rows ty + 16 i and the columns tx + 8 j.
-// Rows in shared memory are 4 numbers longer than they hold: eight threads that read eight rows then find them in
+// Rows in shared memory are 4 numbers longer than need be: eight threads that read eight rows then find them in
 // different banks. The eight threads of one ty are neighbours in a warp, so rows are reduced by shuffles.
 
 const int THREADS = 128;

@@ -1,4 +1,4 @@
-// The products of attention, made of those of warp_products.cuh; lanes.cuh, that and warp_rows.cuh come before.
+// The products of attention, built from those of warp_products.cuh; lanes.cuh, it and warp_rows.cuh come before.
 //
 // The order of the eight numbers that an instruction sums up is free, as long as a and b agree on it:
 //     dot_rows    a lane takes four neighbours in memory, one 16-byte load, and uses two of them in each of two steps
@@ -114,7 +114,7 @@ __device__ void dot_rows(float (&results)[M][N][4], Rows<SHARED>& rows, const fl
 }
 
 // sums (16 M, HS) += weights (16 M, 8 N) tile (8 N, HS); the weights are results of dot_rows. Tensor cores cut what they
-// add, so that a long sum drifts: for float32 the sum of these 8 N is made first, and added to `sums` as usual.
+// add, so that a long sum drifts: for float32 the sum of these 8 N is taken first, and added to `sums` as usual.
 template <int N>
 __device__ void weigh_rows(Sums& sums, const float (&weights)[M][N][4], const float* tile)
 {

@@ -22,7 +22,7 @@ __device__ int column()
     return threadIdx.x % 8;
 }
 
-// Sum, maximum over the eight lanes that share a row.
+// Sum and maximum over the eight lanes that share a row.
 __device__ float row_sum(float v)
 {
     for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);

@@ -41,7 +41,7 @@ __device__ void arrive(Barrier* barrier)
         : "memory");
 }
 
-// Arrive, and let the barrier wait for so many bytes too.
+// Arrive, and let the barrier wait for this many bytes too.
 __device__ void expect(Barrier* barrier, int bytes)
 {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1; }"
@@ -66,7 +66,7 @@ __device__ void load_square(floatX* square, const TensorMap* map, int x, int y, 
         ::"r"(shared_address(square)), "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier)) : "memory");
 }
 
-// The same of a stack of matrices, matrix z.
+// The same from a stack of matrices, matrix z.
 __device__ void load_square(floatX* square, const TensorMap* map, int x, int y, int z, Barrier* barrier)
 {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -85,8 +85,8 @@ __device__ void load_squares(floatX* tile, const TensorMap* map, int first, int 
     }
 }
 
-// What this thread has written to shared memory is visible to the machine and to tensor cores, which have a way of their
-// own; a barrier must follow before another thread asks for a copy of it.
+// What this thread has written to shared memory is visible to the machine and to tensor cores, which take a path of
+// their own; a barrier must follow before another thread asks for a copy of it.
 __device__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // The way back, in groups of copies.
@@ -96,7 +96,7 @@ __device__ void store_square(const TensorMap* map, int x, int y, const floatX* s
                  "cp.async.bulk.commit_group;" ::"l"(map), "r"(x), "r"(y), "r"(shared_address(square)) : "memory");
 }
 
-// Until all but the last COUNT copies of this thread have been read from shared memory.
+// Wait until all but the last COUNT copies of this thread have been read from shared memory.
 template <int COUNT>
 __device__ void wait_stores_read()
 {

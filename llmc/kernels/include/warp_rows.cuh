@@ -12,7 +12,7 @@ __device__ void set_zero(float (&results)[M][N][4])
     for (int i = 0; i < M * N * 4; i++) results[i / 4 / N][i / 4 % N][i % 4] = 0.0f;
 }
 
-// Sum, maximum over the four lanes that share a row.
+// Sum and maximum over the four lanes that share a row.
 __device__ float row_sum(float v)
 {
     v += __shfl_xor_sync(ALL, v, 1);

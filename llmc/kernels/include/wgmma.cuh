@@ -44,7 +44,7 @@ __device__ constexpr int next_k() { return (RUNS ? 32 : 16 * 128) / 16; }
     "{ .reg .pred add; setp.ne.b32 add, " add ", 0;\n" \
     "wgmma.mma_async.sync.aligned.m64n" n "k16" TYPES " {" d "}, " factors ", add, 1, 1, " orders "; }"
 
-// d = or with add += a b. RUNS: whether k runs along the lines of a, of b. N columns have N / 2 sums in each thread.
+// d = or, with add, += a b. RUNS: whether k runs along the lines of a, of b. N columns have N / 2 sums in each thread.
 template <bool A_K, bool B_K>
 __device__ void multiply(float (&d)[32], unsigned long long a, unsigned long long b, bool add)
 {
@@ -66,7 +66,7 @@ __device__ void multiply(float (&d)[128], unsigned long long a, unsigned long lo
         : LIST128("+f", d, 0) : "l"(a), "l"(b), "r"((int)add), "n"(!A_K), "n"(!B_K));
 }
 
-// The same with a in registers, those of an a of mma_16.cuh in each warp; a changes only when the products are there.
+// The same with a in registers, those of an a of mma_16.cuh in each warp; a must stay until the products are there.
 template <bool B_K>
 __device__ void multiply(float (&d)[16], const unsigned* a, unsigned long long b)
 {
@@ -88,20 +88,20 @@ __device__ void multiply(float (&d)[64], const unsigned* a, unsigned long long b
         : LIST64("+f", d, 0) : FOUR("r", a, 0), "l"(b), "r"(1), "n"(!B_K));
 }
 
-// Before the first product that uses registers which other instructions have written.
+// Needed before the first product that uses registers which other instructions have written.
 __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// Those asked for since the last call are a group.
+// The products asked for since the last call become a group.
 __device__ void end_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Until all but the last COUNT groups are there.
+// Wait until all but the last COUNT groups are there.
 template <int COUNT>
 __device__ void wait_products()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(COUNT) : "memory");
 }
 
-// After wait_products: the compiler, which does not know that sums come later, may not have read them before.
+// After wait_products: keeps the compiler, which does not know that sums come later, from reading them earlier.
 template <int N>
 __device__ void use(float (&d)[N])
 {

@@ -1,7 +1,7 @@
 /* Steps of AdamW before the kernels of ../adamw.cu, which says what it computes.
 
 v1  one thread per parameter
-v2  four parameters per thread by 128-bit loads and stores, with a grid-stride loop
+v2  four parameters per thread in 128-bit loads and stores, with a grid-stride loop
 v3  the same without the loop, as many threads as there are fours: what llmc uses
 */
 

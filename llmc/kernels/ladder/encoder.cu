@@ -11,7 +11,7 @@ v2  owners: the block of a token's first occurrence looks for the others and add
 
 Atomics add in any order, so that each run of v1 rounds differently; v2 adds in a fixed order. It needs no sorting, but
 each of its blocks reads all earlier tokens, N^2 in all, and a frequent token, which has many rows, keeps one block busy
-for long.
+for a long time.
 */
 
 #include "../encoder.cu"

@@ -1,6 +1,6 @@
 /* Steps of the norm of all gradients, and of their scaling, before the kernels of ../norm.cu.
 
-global_norm v1  each block sums the squares of its share, and adds its sum to that of all by one atomic
+global_norm v1  each block sums the squares of its share, and adds its sum to the total with one atomic
 scale v1        one number at a time, with a grid-stride loop
 
 Floating-point addition is not associative: atomics come in any order, and v1 gives a different norm in each run.

@@ -9,7 +9,7 @@ v4  v3 with GELU's gate as 1 / (1 + exp(-2u)), the same number for about half th
 gelu_backward
 v1 and v2  as v1 and v3
 
-On an H200, of a copy's speed gelu_forward's v4 reaches 98% and v3 91%, and residual_forward's v3 94%: a GPU's worth of
+On an H200, gelu_forward's v4 reaches 98% of a copy's speed, v3 91%, and residual_forward's v3 94%: a GPU's worth of
 threads that walk costs a little, and less arithmetic gains nothing where the bytes are the limit.
 */
 

@@ -1,6 +1,6 @@
 """The same layers for weights, activations and gradients of 16 bits: one text for bfloat16 and for float16.
 
-Each file has what the file of that name one folder up has, in one simple version, and where that was worth it in a
+Each file has what the file of that name one folder up has, in one simple version and, where that was worth it, in a
 second: attention on tensor cores, layernorm's backward pass, the classifier and sums of columns in one reading, and
 what a single token needs in sampling. For products there is a ladder of nine, some of it in ladder/mixed, and for
 attention one of three, up to what only Hopper's GPUs have.

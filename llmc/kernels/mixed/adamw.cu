@@ -1,6 +1,6 @@
 /* AdamW (Loshchilov & Hutter 2019) in float, with gradients and weights of 16 bits; the norm of all gradients.
 
-adamw_update  one step on the master weights, or without them on the weights, which become their rounding
+adamw_update  one step on the master weights or, without them, on the weights; these become their rounding
 norm          two stages in a fixed order: the sum of squares of each block, then the sum of those, and its root
 
 Most updates of a weight are smaller than half the gap between two bfloat16 numbers, and rounding to the nearest would
@@ -14,8 +14,8 @@ Each thread has eight weights. n is below 2^31 - 2^20.
 
 #include "number.cuh"
 
-// What is the same for all weights in a step: see llmc/kernels/adamw.cu. unscale undoes the loss scale; key is a number
-// of the step's first tensor, and those after it have the next ones.
+// What is the same for all weights in a step: see llmc/kernels/adamw.cu. unscale undoes the loss scale; key is the
+// number of the step's first tensor, and those after it have the next ones.
 struct Settings {
     float step, root, rate1, rate2, eps, keep, factor, unscale;
     unsigned key;
@@ -40,7 +40,7 @@ __device__ floatX round_weight(float v, unsigned key, unsigned place)
 }
 
 // master: 0 where there are no master weights. tensor: its number; place: that of the first of these weights in it.
-// Of weights that are not neighbours there are rows: `row` of them, the next ones `stride` places after the first of
+// Weights that are not neighbours lie in rows: `row` of them, then the next ones, `stride` places after the first of
 // these; row is a multiple of eight, or n. All other arrays hold nothing else. decayed == 0: its weights do not decay.
 extern "C" __global__ void adamw_update_v1(floatX* params, floatX* grads, float* m, float* v, float* master, int n,
                                            const float* settings, int tensor, unsigned place, int row, int stride,
@@ -98,7 +98,7 @@ extern "C" __global__ void norm_partial_v1(double* partial, const floatX* values
     if (threadIdx.x == 0) partial[blockIdx.x] = total;
 }
 
-// unscale (1,): what the norm is multiplied by; 0 where it is to stay as it is.
+// unscale (1,): what the norm is multiplied by; 0 where it should stay as it is.
 extern "C" __global__ void norm_final_v1(double* norm, const double* partial, int blocks, const float* unscale)
 {
     double total = 0.0;

@@ -22,12 +22,12 @@ def settings(loss_scale, key, **numbers):
 
 
 def adamw_update(params, grads, m, v, master, settings, decayed=True, clear=False, tensor=0, place=0, rows=None):
-    """One AdamW step on +master, of which *params become the rounding; master may be None. With clear, *grads = 0.
+    """One AdamW step on +master, which may be None; *params become its rounding. With clear, *grads = 0.
 
     params, grads: 16 bits (n,). m, v, master: float32 (n,). settings: float32 (9,), on the device. decayed: whether
     these weights decay. tensor: added to the key of the settings, so that each tensor has random bits of its own;
     place: of the first of these weights in the tensor, for the same reason. rows: None, or (row, stride) for weights
-    that lie in params, which then is longer, in rows of `row` each, their beginnings `stride` apart.
+    that lie in params, which is then longer, in rows of `row` each that begin `stride` apart.
     """
     n = grads.size
     arguments = (params, grads, m, v, 0 if master is None else master, np.int32(n), settings)

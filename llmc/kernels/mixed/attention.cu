@@ -5,7 +5,7 @@ backward_delta  delta = dout . out, one warp per query
 backward_query  dq, one block per tile of 64 queries; keys and values come 32 at a time
 backward_key    dk and dv, one block per tile of 64 keys; the queries that see them come 32 at a time
 
-The numbers of a tile are widened when they come to shared memory. From there on all is float, as in
+The numbers of a tile are widened when they come to shared memory. From there on everything is float, as in
 llmc/kernels/attention_tiles.cu, and attention.cu there explains the formulas: scores, the online softmax, and the sums,
 which are rounded once, when they are complete. These are v1; v2, on tensor cores, is in attention_tensor.cu and
 attention_tensor_backward.cu.
@@ -54,7 +54,7 @@ __device__ void store_rows(floatX* to, const Channels& results, const float (&fa
     }
 }
 
-// Sum, maximum over the eight threads that share a row.
+// Sum and maximum over the eight threads that share a row.
 __device__ float row_sum(float v)
 {
     for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);

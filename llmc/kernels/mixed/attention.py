@@ -24,7 +24,7 @@ def attention_forward(out, stats, qkv, NH, version=None, by="own"):
     """*out, *stats from qkv: causal, scale 1/√hs.
 
     out (B, T, C), qkv (B, T, 3C), rows [q; k; v]: 16 bits. stats: float32 (B, NH, T), the logarithm of each query's sum
-    of exponentials. version: 1 to 3; None is as the module says. Raises UserError for heads that are too large, and for
+    of exponentials. version: 1 to 3; with None, as above. Raises UserError for heads that are too large, and for
     too many queries.
     """
     if version is None and by == "cudnn":
@@ -78,7 +78,7 @@ def _fitting(version, hs, arrays, needed) -> int:
 
 
 def _launch(name, arrays, shape, NH, version, needed):
-    """A launch with a block for each tile of each head. shape: (B, T, C); needed: as above, but one."""
+    """A launch with a block for each tile of each head. shape: (B, T, C); needed: as above, but one function."""
     B, T, C = shape
     hs = C // NH
     shared = needed(hs, version)

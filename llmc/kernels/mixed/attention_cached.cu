@@ -7,7 +7,7 @@ cached  v1 one block per query: each warp walks over every eighth key with an on
         hundreds of keys under way at once
 
 Shapes: cache (2, B, NH, maxT, HS), keys then values; qkv (B, n, 3C), out (B, n, C) for the positions start to
-start + n - 1. start lies in device memory, so that a recorded launch finds another number the next time. Row r of
+start + n - 1. start lies in device memory, so that a recorded launch finds a new number the next time. Row r of
 (B, NH, n) is head r / n and new position r % n.
 */
 

@@ -22,7 +22,7 @@ MISSING = (
 
 
 class Plan(NamedTuple):
-    """A graph of cuDNN's, its names for the arrays of a call, in that order, and how many bytes it works in."""
+    """A graph of cuDNN's, its names for the arrays of a call, in that order, and its bytes of scratch memory."""
 
     graph: object
     names: tuple

@@ -1,13 +1,13 @@
 /* Flash attention in 16 bits on Hopper's tensor cores (compute capability 9.0 alone).
 
-forward v3  v2's idea with wgmma. A producer asks for queries, keys and values (TMA); each of some warpgroups has 64 queries.
+forward v3  v2's idea with wgmma. A producer asks for queries, keys and values (TMA); each other warpgroup has 64 queries.
             Its scores come from shared memory, go through the softmax in registers, and stay there, rounded, as a factor
             of the next product. Products go on while it computes: those of the next scores, and of weights and values,
             are asked for together, and the softmax of the former runs beside the latter. Two warpgroups take turns: one
-            asks for products when the other has, so that while one computes exponentials, the other's products run
+            asks for products once the other has, so that while one computes exponentials, the other's products run
 
-There are as many blocks as fit, and each has one tile of queries after the other, the longest first. hs is HS, which is 32,
-64 or 128. What else is said in attention_tensor.cu holds here.
+There are as many blocks as fit, and each takes one tile of queries after another, longest first. hs is HS, which is 32,
+64 or 128. The rest of what attention_tensor.cu says holds here.
 */
 
 #include "number.cuh"

@@ -14,7 +14,7 @@ multiple of 8 and at most HS; arrays must begin at multiples of 16 bytes.
 #define HS 64  // head size, rounded up to a multiple of 32; attention.py defines it
 #endif
 
-// A warp owns 16 M queries, a block has WARPS; BLOCKS share a multiprocessor, at least.
+// A warp owns 16 M queries, a block has WARPS; at least BLOCKS share a multiprocessor.
 const int M = HS > 64 ? 1 : 2, WARPS = 4, BLOCKS = 2;
 const int KEYS = 64;  // rows of a tile that is copied to shared memory
 const int PART = 32;  // keys that a warp treats at once: as many as there are registers for

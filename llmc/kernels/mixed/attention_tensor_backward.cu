@@ -8,7 +8,7 @@ No block adds to what another has written, so that every run gives the same bits
 compute scores and dp: seven products instead of five. A warp's probabilities p and gradients ds = p (dp - delta) stay
 in registers between two products, as in attention_tensor.cu; all sums and exponentials are float. v1 of the three is in
 attention.cu, which also says what the shapes are. hs must be a multiple of 8 and at most HS; arrays must begin at
-multiples of 16 bytes. Grid, but for delta: B * NH in x, tiles of ROWS rows in y, the longest first.
+multiples of 16 bytes. Grid, except for delta: B * NH in x, tiles of ROWS rows in y, the longest first.
 */
 
 #include "number.cuh"
@@ -17,7 +17,7 @@ multiples of 16 bytes. Grid, but for delta: B * NH in x, tiles of ROWS rows in y
 #define HS 64  // head size, rounded up to a multiple of 32; attention.py defines it
 #endif
 
-// A warp owns 16 M rows, a block has WARPS; BLOCKS share a multiprocessor, at least.
+// A warp owns 16 M rows, a block has WARPS; at least BLOCKS share a multiprocessor.
 const int M = HS > 64 ? 1 : 2, WARPS = 4, BLOCKS = 2;
 const int KEYS = 64, QUERIES = 32;  // rows of a tile that is copied to shared memory
 const int PART = 32;                // keys that a warp treats at once: as many as there are registers for

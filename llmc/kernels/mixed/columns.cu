@@ -2,7 +2,7 @@
 
 bias_backward v1        partial (chunks, C) = sums of dout (N, C) within chunks of rows
 bias_backward v2        four rows are under way before the first is added; rows consist of 128-bit words
-round_bias_backward v2  the same of dout in float, which is rounded first, and kept so: one reading instead of two
+round_bias_backward v2  the same for dout in float, which is rounded first, and kept rounded: one reading, not two
 add_chunks v2           up to three vectors += the columns of partial (chunks, columns); rounded once, at the very end
 */
 
@@ -61,7 +61,7 @@ struct Row32 {
     }
 };
 
-// rounded: 0, or where the rows go when they have been rounded.
+// rounded: 0, or where the rows go once they have been rounded.
 template <typename Row, typename X>
 __device__ void sum_columns(float* partial, floatX* rounded, const X* dout, int N, int C)
 {

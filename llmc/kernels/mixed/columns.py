@@ -15,9 +15,9 @@ def across(C) -> int:
 
 
 def bias_backward(db, dout, rounded=None, accumulate=True):
-    """+db (C,) += column sums of dout (B, T, C), or without accumulate = them; 16 bits.
+    """+db (C,), 16 bits, += column sums of dout (B, T, C), 16 bits; = them, without accumulate.
 
-    rounded: dout is float32, and *rounded (B, T, C), 16 bits, what it is rounded to, and what is summed.
+    rounded: if given, dout is float32; *rounded (B, T, C), 16 bits, is what it is rounded to, and what is summed.
     """
     C = db.size
     N = dout.size // C
@@ -34,9 +34,9 @@ def bias_backward(db, dout, rounded=None, accumulate=True):
 
 
 def add_chunks(sums, partial, kept):
-    """+sums, up to three of (C,), 16 bits, += column sums of partial, float32 (chunks, C · how many they are).
+    """+sums, up to three of (C,), 16 bits, += column sums of partial, float32 (chunks, C · their number).
 
-    kept: the sums from that one on are written: *sums = them.
+    kept: how many of sums are added to; the others are written: *sums = them.
     """
     chunks, columns = partial.shape
     C, three = columns // len(sums), (*sums, *[sums[0]] * (3 - len(sums)))

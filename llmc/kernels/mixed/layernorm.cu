@@ -270,7 +270,7 @@ __device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
 
 // Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
-// rounded: (N, C), or with ROUNDS == false nothing. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
+// rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
 __device__ void backward(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)

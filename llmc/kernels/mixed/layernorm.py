@@ -11,7 +11,7 @@ from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import ROWS, WARP, check_rows, chunks_that_fill, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
-FEW = 8  # rows, up to which version 2 of the forward pass is faster
+FEW = 8  # rows up to which version 2 of the forward pass is faster
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -38,7 +38,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
 def layernorm_again(out, x, w, b, mean, rstd):
     """*out = (x - mean) · rstd · w + b, over the last axis, bit for bit what the functions above wrote.
 
-    Shapes and types are theirs.
+    Shapes and types are the same.
     """
     _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd))
 
@@ -56,7 +56,7 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
 
 
 def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
-    """layernorm_backward, and +dsum (C,), 16 bits, += column sums of dx in 16 bits, or without accumulate = them.
+    """layernorm_backward, and +dsum (C,), 16 bits, += column sums of dx in 16 bits; = them, without accumulate.
 
     Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites.
     """
@@ -71,14 +71,14 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
 
 
 def _in_registers_fits(dx, dout, x, w):
-    """Whether version 2 can take these arrays, and version 3."""
+    """Whether versions 2 and 3 can take these arrays."""
     C = w.size
     fits = C <= WARP * EACH * EIGHTS and 4 * _warps(C) * C <= most_shared_memory(cuda.device())
     return fits and C % EACH == 0 and aligned(dx, dout, x, w)
 
 
 def _warps(C):
-    """Of a block; on an H200 more of them were slower."""
+    """Warps of a block; on an H200, more of them were slower."""
     return 8 if C <= 768 else 6
 
 
@@ -87,7 +87,7 @@ def _defines(C) -> str:
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd):
-    """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded by version 3, which sums it too: 3C."""
+    """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded, by version 3, which sums that too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
     warps = _warps(C)

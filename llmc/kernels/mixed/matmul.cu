@@ -2,12 +2,12 @@
 
 v1  a tile of 64 x 64 results per block, 4 x 4 per thread; both factors come to shared memory 32 numbers of k at a time
 
-Versions 2 and 6, on tensor cores, are in matmul_wmma.cu and matmul_stages.cu, 9, on Hopper's, is in matmul_persistent.cu;
-the steps between them are in ladder/mixed.
+Versions 2 and 6, on tensor cores, are in matmul_wmma.cu and matmul_stages.cu; 9, on Hopper's, is in
+matmul_persistent.cu; the steps between them are in ladder/mixed.
 
 Each product is result (M, N) = A (M, K) B (K, N), as in llmc/kernels/matmul.cu. Three macros say which: A_RUNS and
 B_RUNS, whether k is the index that runs through memory in a and in b, and ADD, whether the result is added to. A result
-is rounded once, when all has been added, the bias too.
+is rounded once, when everything has been added, the bias too.
 */
 
 #include "number.cuh"

@@ -4,7 +4,7 @@ All add in float32. The kernels round once; cuBLAS rounds a product, and again w
 not used for rows that do not consist of 128-bit words, nor by a GPU without tensor cores for the type. `by` says whose
 kernels multiply: "fastest", whichever is faster for a product, that is cuBLAS except for some products on Hopper; or
 "cublas"; or "own", our own on tensor cores where there are any, on the emulator too. A few rows, as in sampling, have a
-kernel of their own in matvec.py, unless it is "cublas".
+kernel of their own in matvec.py, unless `by` is "cublas".
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def matmul_forward(out, x, w, b, by="fastest"):
 
 
 def matmul_gelu_forward(gelu_out, out, x, w, b, by="fastest"):
-    """*out as by matmul_forward, *gelu_out (B, T, C_out), 16 bits, = GELU(out)."""
+    """*out as in matmul_forward, *gelu_out (B, T, C_out), 16 bits, = GELU(out)."""
     if _few_rows(x, w, by):
         matvec.matvec(out, x, w, b, gelu_out)
         return
@@ -43,7 +43,7 @@ def matmul_gelu_forward_once(gelu_out, out, x, w, b, by="fastest"):
 
 
 def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, by="fastest"):
-    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout, or without accumulate = them. dx, db may be None.
+    """*dx = dout · w; +dw += doutᵀ · x; +db += column sums of dout; = them, without accumulate. dx, db may be None.
 
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
@@ -57,7 +57,7 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, by="fastest"):
 def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True, by="fastest"):
     """matmul_backward where x = GELU(pre), and through the GELU: *dpre (B, T, C_in), 16 bits, = dout · w · GELU'(pre).
 
-    +dbpre (C_in,), 16 bits, unless None, += column sums of dpre, or without accumulate = them. cuBLAS and version 9
+    +dbpre (C_in,), 16 bits, unless None, += column sums of dpre; = them, without accumulate. cuBLAS and version 9
     multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10.
     Version 9 sums columns before it rounds, and saves another pass.
     """
@@ -68,7 +68,7 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=T
 
 
 def _rounded(db, dout, w, accumulate):
-    """(dout in the type of w, db), or (…, None) where +db, if there is one, has got its column sums on the way."""
+    """(dout in the type of w, db), or (…, None) where +db, if there is one, has its column sums already."""
     if dout.dtype == w.dtype:
         return dout, db
     rounded = scratch("rounded", dout.shape, w.dtype)
@@ -80,7 +80,7 @@ def _rounded(db, dout, w, accumulate):
 
 
 def _parameters(dw, db, dout, x, accumulate, by):
-    """+dw += doutᵀ · x, and +db, unless it is None, += column sums of dout; or without accumulate = them."""
+    """+dw += doutᵀ · x, and +db, unless it is None, += column sums of dout; = them, without accumulate."""
     C_out, C_in = dw.shape
     if db is not None:
         bias_backward(db, dout, accumulate=accumulate)
@@ -88,10 +88,10 @@ def _parameters(dw, db, dout, x, accumulate, by):
 
 
 def _product(name, result, a, b, N, K, by, bias=None, to_gelu=None, before_gelu=None, add=False, column_sums=None):
-    """result (M, N) = or with add += a · b, plus bias (N,) if there is one; sums over K numbers.
+    """result (M, N) = or, with add, += a · b, plus bias (N,) if there is one; sums over K numbers.
 
     to_gelu (M, N): the product goes there, and GELU of it to result · before_gelu (M, N): the product is multiplied by
-    GELU' of it · column_sums: (db, accumulate), as for matmul_hopper.multiply, with before_gelu alone.
+    GELU' of it · column_sums: (db, accumulate), as for matmul_hopper.multiply, only with before_gelu.
     """
     if name == "matmul_forward" and _few_rows(a, b, by):
         matvec.matvec(result if to_gelu is None else to_gelu, a, b, bias, None if to_gelu is None else result)

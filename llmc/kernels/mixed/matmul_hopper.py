@@ -1,7 +1,7 @@
 """Launches the products that only Hopper's GPUs have instructions for: version 9, in matmul_persistent.cu, and lesson
 19's steps to it, 7 and 8, in ladder/mixed.
 
-Their squares come by tensor maps, which are made once for each array. A map needs rows of whole 16-byte words.
+Their squares come through tensor maps, which are made once for each array. A map needs rows of whole 16-byte words.
 """
 
 from functools import lru_cache
@@ -44,7 +44,7 @@ class Tile(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Of a tile."""
+        """Rows of a tile."""
         return SIDE * self.HIGH
 
     @property
@@ -53,7 +53,7 @@ class Tile(NamedTuple):
         return " ".join(f"{name}={value}" for name, value in zip(self._fields, self))
 
     def tasks(self, M, N) -> int:
-        """Tiles of a result (M, N), those of a cluster together."""
+        """Tiles of a result (M, N), those of a cluster counted as one."""
         return ceil_div(M, self.rows * self.CLUSTER) * ceil_div(N, self.BN)
 
 
@@ -75,7 +75,7 @@ def fits(product: Product) -> bool:
 def faster(product: Product) -> bool:
     """Whether a training step on an H200 was faster with version 9 than with cuBLAS for such a product: one with GELU.
 
-    Of others some are faster by themselves, but not in a step, where the GPU's power is short.
+    Some of the others are faster by themselves, but not in a step, where the GPU's power is short.
     """
     return product.to_gelu is not None or product.before_gelu is not None
 
@@ -94,7 +94,7 @@ def multiply_one(product: Product, version: int, BN=None, STAGES=4):
 def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None):
     """Launch version 9, which does all that a Product can say. tile: None for what `choose` says.
 
-    shares: so many clusters have the same number of rounds each; 0: whole tiles · column_sums: (db, accumulate), where
+    shares: how many clusters share the rounds equally; 0: whole tiles · column_sums: (db, accumulate), where
     the product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result, or *db = them.
     """
     M, N, K = product.M, product.N, product.K
@@ -129,7 +129,7 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
 
 @lru_cache(maxsize=1024)
 def choose(M, N, K, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
-    """The one of tiles, and the shares, with the least cost. divisible: whether the rounds of a tile may be shared."""
+    """The tile and the shares with the least cost. divisible: whether the rounds of a tile may be shared."""
     ways = [(tile, 0) for tile in tiles]
     if divisible:
         most = {tile: min(multiprocessors // tile.CLUSTER, tile.tasks(M, N) * ceil_div(K, ROUND)) for tile in tiles}
@@ -140,8 +140,8 @@ def choose(M, N, K, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
 def cost(tile, shares, M, N, K, multiprocessors) -> float:
     """Rounds of 128 x 128 results until the busiest multiprocessor is done; numbers fitted to an H200.
 
-    It has power for nine tenths of them at full speed. Clusters that share tiles are at different numbers of k at the
-    same time, in so many groups as the shares' denominator says: each reads its own part of the factors.
+    The GPU has power for nine tenths of them at full speed. Clusters that share tiles are at different places along k
+    at the same time, in as many groups as the shares' denominator says: each reads its own part of the factors.
     """
     clusters, tasks, rounds = max(1, multiprocessors // tile.CLUSTER), tile.tasks(M, N), ceil_div(K, ROUND)
     a_round = tile.rows * tile.BN / 128**2 * (0.97 if tile.HIGH > 2 else 1.0)  # larger tiles read less
@@ -170,7 +170,7 @@ _maps = {}  # (address, shape, type) -> a map
 
 
 def tensor_map(array, *shape):
-    """The argument that tells a kernel of a matrix, or of a stack of them, 16 bits, from which squares come and go.
+    """The argument that tells a kernel about a 16-bit matrix, or a stack of them, from and to which squares are copied.
 
     It is the same as long as the array lies in the same place; one for the emulator, which also looks at launches on a
     GPU if LLMC_CHECK=1, knows the array, and is made anew.

@@ -18,11 +18,11 @@ FILES = {2: "matmul_wmma", 3: "matmul_mma", 4: "matmul_mma", 5: "matmul_mma", 6:
 TILE, THREADS = 128, 256  # as in product_tiles.cuh
 STAGES = 3  # of version 6
 STAGE_BYTES = 2 * TILE * 64 * 2  # both factors, 64 numbers of k, 16 bits each
-NEEDS = {2: {"bfloat16": 80, "float16": 70}, 3: {"bfloat16": 80, "float16": 80}}  # compute capability, from version on
+NEEDS = {2: {"bfloat16": 80, "float16": 70}, 3: {"bfloat16": 80, "float16": 80}}  # compute capability from a version on
 
 
 class Product(NamedTuple):
-    """result (M, N) = or with add += a · b, plus bias (N,) unless that is None; sums over K numbers, in float32.
+    """result (M, N) = or, with add, += a · b, plus bias (N,) unless that is None; sums over K numbers, in float32.
 
     name: one of cublas.PRODUCTS, which says how a and b lie in memory · to_gelu (M, N) or None: the product goes there,
     and GELU of it to result · before_gelu (M, N) or None: the product is multiplied by GELU' of it.
@@ -42,7 +42,7 @@ class Product(NamedTuple):
 
     @property
     def runs(self) -> tuple[bool, bool]:
-        """Whether k runs through memory in a, in b."""
+        """Whether k runs through memory in a, and in b."""
         return cublas.PRODUCTS[self.name][:2]
 
     @property

@@ -1,8 +1,8 @@
 /* The products of the linear layer on Hopper's tensor cores; see product.cuh for the shapes and macros.
 
-v9  v8 with as many blocks as there are multiprocessors, each of which has one tile after the other. Its two warpgroups take
+v9  v8 with as many blocks as there are multiprocessors, each of which does tile after tile. Its two warpgroups take
     turns, each with a tile of its own: while the results of one leave, the other multiplies, so that tensor cores never
-    wait. Tiles follow each other such that what they read is still in L2. Blocks of a cluster, one above the other, share
+    wait. Tiles follow each other so that what they read is still in L2. Blocks of a cluster, one above the other, share
     their squares of b, of which each asks for a part.
     Results leave through shared memory: TMA writes whole lines, at its own pace. On the way they meet a bias, GELU, or what
     GELU's backward pass or a sum of gradients needs; and a gradient's columns are summed, for that of a bias
@@ -19,7 +19,7 @@ them, always in the same order.
 
 #ifndef BN
 #define HIGH 2      // a tile has 64 HIGH rows
-#define BN 128      // and so many columns
+#define BN 128      // and this many columns
 #define STAGES 6    // rounds of 64 numbers of k in shared memory
 #define BUFFERS 2   // squares in which the results of a warpgroup leave
 #define CLUSTER 2   // blocks that share their squares of b
@@ -97,8 +97,8 @@ __device__ float4* kept_sums(float4* kept, int cluster, bool from_start)
 // The 128 threads of a warpgroup wait for each other.
 __device__ void meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
 
-// A warpgroup begins its rounds when the other one has seen all of its squares arrive: of a barrier's phases no one can see
-// more than whether the last one is over.
+// A warpgroup begins its rounds when the other one has seen all of its squares arrive: a barrier only shows whether
+// its last phase is over.
 __device__ void wait_for_turn(int group) { asm volatile("bar.sync %0, 256;" ::"r"(3 + group) : "memory"); }
 
 __device__ void let_begin(int group) { asm volatile("bar.arrive %0, 256;" ::"r"(3 + group) : "memory"); }
@@ -145,7 +145,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
     }
 }
 
-// Of 2 COUNT totals a lane keeps COUNT, and gives the others to the lane that is STEP away, for what that lane gives.
+// Of 2 COUNT totals a lane keeps COUNT, and gives the others to the lane that is STEP away, for what that one gives.
 template <int STEP, int COUNT>
 __device__ void share_totals(float (&totals)[16])
 {
@@ -157,7 +157,7 @@ __device__ void share_totals(float (&totals)[16])
     }
 }
 
-// A warp's totals of 64 columns, each of which eight lanes have a part of. place: of column 0.
+// A warp's totals of 64 columns; eight lanes have a part of each. place: of column 0.
 __device__ void write_totals(float* place, float (&totals)[16], int columns)
 {
     share_totals<16, 8>(totals), share_totals<8, 4>(totals), share_totals<4, 2>(totals);

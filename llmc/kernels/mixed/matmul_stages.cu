@@ -23,7 +23,7 @@ struct Stage {
     Swizzled<B_RUNS, BN> b;
 };
 
-// `fetch` in the background, but for edges, and for rows that do not consist of whole words of 16 bytes.
+// `fetch` in the background, except for edges and for rows that do not consist of whole words of 16 bytes.
 template <class Tile>
 __device__ void ask(Tile& tile, const floatX* a, int first, int start, int n, int K)
 {

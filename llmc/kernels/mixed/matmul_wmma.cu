@@ -3,7 +3,7 @@
 v2  wmma: a warp multiplies (16, 16) by (16, 16) at a time. Which lane holds what is the GPU's secret: it reads and
     writes these squares itself, from and to shared memory. float16 since Volta, bfloat16 since Ampere
 
-In C++ these instructions are nvcuda::wmma of mma.h, a file that a GPU's driver and NVRTC do not bring along.
+In C++ these instructions are nvcuda::wmma of mma.h, a file that neither a GPU's driver nor NVRTC brings along.
 */
 
 #include "number.cuh"

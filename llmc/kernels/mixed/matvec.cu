@@ -2,7 +2,7 @@
 
 v1  one or several warps per column of out, 128-bit loads; GELU of the result, too, if GELU
 
-Each weight is used M times only, so the pace is set by reading w, and that by how many loads are under way: a lane
+Each weight is used only M times, so the pace is set by reading w, and that by how many loads are under way: a lane
 starts AHEAD * COLUMNS of them before it needs the first. x is small and comes from the cache. Sums have a fixed order.
 */
 
@@ -32,7 +32,7 @@ __device__ void fetch(uint4 (&words)[AHEAD], const uint4* row, int start, int n)
 }
 
 // K is a multiple of 8, and x and w begin at multiples of 16 bytes. b: 0 where there is none. gelu_out: GELU of out.
-// The bound's 1 tells the compiler to spend registers: it would else start some of the loads later, to save them.
+// The bound's 1 tells the compiler to spend registers: it would otherwise start some of the loads later, to save them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) matvec_v1(floatX* out, floatX* gelu_out, const floatX* x,
                                                                      const floatX* w, const floatX* b, int N, int K)
 {

@@ -11,13 +11,13 @@ from llmc.kernels.pointwise import MOST as ELEMENTS
 from llmc.kernels.pointwise import aligned
 
 MOST = 8  # rows that the kernel takes
-FASTER = 4, 2  # up to so many rows it was faster than cuBLAS on an H200; for MANY columns
+FASTER = 4, 2  # rows up to which it was faster than cuBLAS on an H200; the second for MANY columns
 AHEAD = 4 * 32 * 8  # numbers of a row of w that a warp has under way at once
-MANY = 16384  # columns of out from which a warp has several, so that x is read less often
+MANY = 16384  # columns of out from which on a warp has several, so that x is read less often
 
 
 class Way(NamedTuple):
-    """How the columns of the result are shared out, by the names of the macros of matvec.cu."""
+    """How the columns of the result are shared out, under the names of the macros of matvec.cu."""
 
     WARPS: int = 4
     COLUMNS: int = 1
@@ -38,10 +38,10 @@ def fits(x, w) -> bool:
 
 
 def matvec(out, x, w, b=None, gelu_out=None, how: Way | None = None):
-    """*out = x · wᵀ + b, and unless gelu_out is None, *gelu_out = GELU(out), of what has been rounded.
+    """*out = x · wᵀ + b and, unless gelu_out is None, *gelu_out = GELU(out), of the rounded numbers.
 
     out, gelu_out (M, N), x (M, K), w (N, K), b (N,) or None: 16 bits, C-contiguous; only the sizes of out and x matter,
-    not their shapes; up to 8 rows. `fits` is true of x and w but for their number. how: None for what `way` says.
+    not their shapes; up to 8 rows. `fits` is true of x and w but for the number of rows. how: None for what `way` says.
     """
     N, K = w.shape
     how = how or way(N, K)

@@ -52,7 +52,7 @@ class SweepRun:
 
     @property
     def steps(self) -> int:
-        """The number of steps made."""
+        """The number of steps taken."""
         return len(self.history["train"])
 
     @property

@@ -1,4 +1,4 @@
-"""Arrays to which addresses lead that stand in a struct or in an array of pointers, such as a `float**`.
+"""Arrays that are reached through addresses in a struct or in an array of pointers, such as a `float**`.
 
 They are looked for among the variables of the functions that are running, and follow the arguments of a launch: copied
 into the arena, checked and named like these.
@@ -14,9 +14,9 @@ from llmc.cuda.emulator.calling.arguments import Argument
 
 
 def followed(arguments, kept=()) -> list[Argument]:
-    """The arguments, and behind them the arrays to which addresses in them lead, one after the other.
+    """The arguments, followed by the arrays to which addresses in them lead, one after the other.
 
-    kept: arguments of the launch before to which the kernels have kept pointers, in `__device__` variables, say.
+    kept: arguments of the previous launch to which the kernels have kept pointers, in `__device__` variables, say.
     """
     held = {each.array.ctypes.data for each in arguments if each.array is not None}
     found = [*arguments, *(each for each in kept if each.array.ctypes.data not in held)]

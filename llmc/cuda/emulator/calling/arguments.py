@@ -17,7 +17,7 @@ from llmc.cuda.emulator.calling.parameters import Parameter, described, dtype_na
 from llmc.cuda.emulator.calling.values import value_bytes
 from llmc.errors import KernelError
 
-FIRST, LAST = 1 << 16, 1 << 48  # between them lie all arrays
+FIRST, LAST = 1 << 16, 1 << 48  # all arrays lie between them
 MOST = 1 << 20  # bytes of an argument that are searched for addresses
 
 

@@ -18,7 +18,7 @@ class TensorMap(np.ndarray):
 
     @property
     def memory(self) -> np.ndarray:
-        """The array, or for one with gaps or in another order all that lies between its first and last element."""
+        """The array or, for one with gaps or in another order, all that lies between its first and last elements."""
         if self.array.flags.c_contiguous:
             return self.array
         item = self.array.itemsize

@@ -1,4 +1,4 @@
-"""The quick way from arguments to what a kernel is called with: a launch creates no new objects."""
+"""The quick way to turn arguments into what a kernel is called with: a launch creates no new objects."""
 
 import ctypes
 import struct
@@ -9,7 +9,7 @@ import numpy as np
 from llmc.cuda.emulator.calling.arguments import check_count, one
 from llmc.cuda.emulator.calling.parameters import FORMATS, dtype_name
 
-ALIGNMENT = 64  # bytes, of a struct: it may have asked for so much, and a compiler relies on it
+ALIGNMENT = 64  # bytes, of a struct: it may have asked for this much, and a compiler relies on it
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 

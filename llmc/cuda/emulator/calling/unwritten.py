@@ -1,4 +1,4 @@
-"""Arrays that hold nothing yet. It is a problem when a kernel reads an element of one that nothing has written.
+"""Arrays that hold nothing yet. It is a problem when a kernel reads an element that nothing has written.
 
 `empty` fills an array with a pattern that no calculation produces, and remembers the array. An element counts as
 unwritten for as long as it shows the pattern, so it may be written by a kernel or by a line of NumPy.
@@ -52,7 +52,7 @@ def of_launch(arguments, outputs) -> dict[int, np.ndarray]:
 def settle(raw, missing, outputs):
     """After a launch: what is still missing shows the pattern again, and in an output that is a problem.
 
-    It is none where the launch ended early: then it is a mere consequence.
+    It is not one where the launch ended early: then it is a mere consequence.
     """
     finished = raw.blocks_run == prod(raw.grid) and not raw.lost_threads
     for i, still in missing.items():

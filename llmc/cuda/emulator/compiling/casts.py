@@ -36,7 +36,7 @@ def saturating(code: str) -> str:
 
 
 def _operand(text, at) -> int | None:
-    """Where the operand of a cast ends that begins at `at`."""
+    """Where the operand of a cast that begins at `at` ends."""
     while prefix := PREFIX.match(text, at):
         at = prefix.end()
     primary = PRIMARY.match(text, at)

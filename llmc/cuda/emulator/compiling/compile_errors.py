@@ -15,7 +15,7 @@ WARNING = re.compile(r"^[^\n]*: warning: [^\n]*$", re.MULTILINE)
 FROM_KERNEL = re.compile(rf"\b{re.escape(KERNEL_FILE)}:(\d+)")
 NUMBER_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+\(?([-+]?\.?\d[\w.]*)", re.MULTILINE)
 IN_A_TEMPLATE = re.compile(r"there are no arguments to '(\w+)' that depend on a template parameter.*")
-DECLARED = re.compile(r"\w[\s*&]+(\w+)\s*(?=[,)=;\[])")  # what stands behind a type
+DECLARED = re.compile(r"\w[\s*&]+(\w+)\s*(?=[,)=;\[])")  # what follows a type
 QUOTES = str.maketrans("‘’“”`", "'''''")
 WORDS = """threadIdx blockIdx blockDim gridDim warpSize __global__ __device__ __shared__ __constant__ __restrict__
     __syncthreads __syncwarp __shfl_sync __shfl_up_sync __shfl_down_sync __shfl_xor_sync __ballot_sync __any_sync

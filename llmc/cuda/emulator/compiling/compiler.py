@@ -34,7 +34,7 @@ COMMON = (
     "-UNDEBUG",  # zig defines it, and a kernel's own assert would be silent
     *("-ffunction-sections", "-fdata-sections"),  # so that the linker drops what the kernel does not use
     "-fno-strict-aliasing",  # kernels look at the same bytes as halves, as unsigned, as uint4
-    "-fstack-protector-strong",  # what is written behind a local array is noticed: __stack_chk_fail in llmc_words.h
+    "-fstack-protector-strong",  # a write past a local array is noticed: __stack_chk_fail in llmc_words.h
     "-fstack-clash-protection",  # a large frame must touch the guard page below the stack, not jump over it
 )
 # Not -ffast-math: a library linked with it makes the whole process lose its subnormal numbers.

@@ -31,7 +31,7 @@ def _as_pointer(type_: str, name: str, dimensions: str) -> str:
 
 
 def _as_array(type_: str, name: str, dimensions: str) -> str:
-    """The declaration of a reference to an array, for `reinterpret_cast<T&>(name)`: of a pointer it would be wrong."""
+    """The declaration of a reference to an array, for `reinterpret_cast<T&>(name)`: on a pointer it would be wrong."""
     return f"{type_} (&{name})[]{dimensions} = *({type_} (*)[]{dimensions}){DYNAMIC};"
 
 

@@ -1,7 +1,7 @@
 """Our headers, parsed once and kept: for a small kernel that takes as long as all the rest of its compilation.
 
-Before a header, g++ looks in each folder for one of that name which was precompiled, and passes over what other flags
-or another g++ have made. Of clang, which looks for nothing, we ask nothing.
+For each header, g++ looks in each folder for one of that name which was precompiled, and passes over those made with
+other flags or by another g++. Clang looks for nothing, so we give it nothing.
 """
 
 from contextlib import suppress
@@ -20,7 +20,7 @@ def precompiled(command, flags, folder, run) -> tuple[str, ...]:
     """What to add to the flags so that g++ finds the header precompiled in `folder`; () where it cannot make or use it.
 
     command: the words that start the compiler. flags: those of the kernel. run: runs a command in a folder; the third
-    argument makes an error of what the compiler says.
+    argument turns what the compiler says into an error.
     """
     made, found = folder / f"{HEADER.name}.gch", ("-I", str(folder))
     with suppress(KernelError):

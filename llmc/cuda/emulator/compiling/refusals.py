@@ -2,7 +2,7 @@
 
 Only what a kernel uses counts. So a text in which such a word occurs is preprocessed first, which settles macros and
 #if. Then every function that none of the wanted kernels uses is left out, and a kernel that does use such a feature
-gets an entry that says so when it is launched. What inline PTX the emulator knows, ptx/ says.
+gets an entry that says so when it is launched. ptx/ says which inline PTX the emulator knows.
 """
 
 import re

@@ -84,7 +84,7 @@ def _no_function_of_the_host(code, text, names):
 
 
 def host_functions(code: str) -> list:
-    """The units of the text that are functions, and none of a GPU; a macro may say what it likes."""
+    """The units of the text that are functions, but not a GPU's; a macro may say what it likes."""
     text = without_directives(mask(code))
     pieces, found = units(text), []
     defined = set(re.findall(r"^[ \t]*#[ \t]*define\s+(\w+)", code, re.MULTILINE))

@@ -137,7 +137,7 @@ def _declared(text, match):
     while match:
         yield match.group(1)
         end = match.end()
-        if text[end] != ",":  # behind the value that it begins with
+        if text[end] != ",":  # after the value that it begins with
             depth = 0
             for mark in re.compile(r"[][(){},;]").finditer(text, end):
                 depth += (mark.group() in "([{") - (mark.group() in ")]}")

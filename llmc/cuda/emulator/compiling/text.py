@@ -73,7 +73,7 @@ def is_certain(masked: str, position: int) -> bool:
 
 
 def _statement(text: str, position: int) -> str:
-    """What is in front of a position in its statement, such as an `if` or a `for` without braces."""
+    """What precedes a position in its statement, such as an `if` or a `for` without braces."""
     depth, start = 0, position
     while start and depth >= 0 and (depth or text[start - 1] not in ";{}"):
         start -= 1

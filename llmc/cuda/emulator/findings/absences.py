@@ -1,6 +1,6 @@
-"""Why some threads do not come to where all should meet, as far as a kernel's text shows: advice from a Finding.
+"""Why some threads do not get to where all should meet, as far as a kernel's text shows: advice from a Finding.
 
-They may be in another branch, have other rounds of a loop, or have left on an earlier line.
+They may be in another branch, have a different number of rounds in a loop, or have left on an earlier line.
 """
 
 import re
@@ -12,12 +12,12 @@ from llmc.cuda.emulator.findings.loops import IF, LOOP, end_of_statement, head_o
 
 WARP, ALL_LANES = 32, 0xFFFFFFFF
 MASK = re.compile(r"_sync\s*\(\s*(0x[0-9a-fA-F]+|\d+)u?\s*,")
-SECOND = re.compile(r"_sync\s*\(\s*[^,()]+,\s*0x[fF]{8}u?\b")  # the mask in the place of the value
+SECOND = re.compile(r"_sync\s*\(\s*[^,()]+,\s*0x[fF]{8}u?\b")  # the mask in place of the value
 FUNCTION = re.compile(r"__global__|__device__")
 MEETS = re.compile(r"sync|__shfl|__ballot|__all|__any|arrive")  # what threads do together
 OURS = re.compile(r"__device__[^;{}()]*?(\w+)\s*\(")
 HALVES = re.compile(r"/=|>>=")
-NAME, ON_LINE = re.compile(r"(?<![\w.])[A-Za-z_]\w*"), re.compile(r"on line (\d+)")  # no component, x of threadIdx.x
+NAME, ON_LINE = re.compile(r"(?<![\w.])[A-Za-z_]\w*"), re.compile(r"on line (\d+)")  # not a component, x of threadIdx.x
 A_WARP = re.compile(r"(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\s*$|threadIdx\.x\s*(?:/\s*(?:32|warpSize|WARP)|>>\s*5)\b")
 LEAVES = re.compile(r"\b(return|break|continue)\b")
 BARRIER = re.compile(r"[\w.:]*(?:sync|arrive_and_wait)\w*\s*\([^()]*\)\s*;?")
@@ -37,7 +37,7 @@ BEGINS = re.compile(r"\bfor\s*\([^;=]*?(\w+)\s*=(?!=)\s*([^;]+?)\s*;")
 def what_keeps_threads_away(code, line, lanes=False) -> list[tuple[str, str]]:
     """(what the text shows, what to do about it) for everything that may keep threads from this line.
 
-    lanes: are they those of a warp, at a call that takes a number of each?
+    lanes: are they those of a warp, at a call that takes a number from each?
     """
     found = []
     if head := _branch(code, line):
@@ -51,7 +51,7 @@ def what_keeps_threads_away(code, line, lanes=False) -> list[tuple[str, str]]:
 
 
 def _out_of(code, head, line) -> str:
-    """How a barrier on this line gets out of the `if` that begins on line `head`: by what else is in there."""
+    """How a barrier on this line gets out of the `if` that begins on line `head`: by what else is in it."""
     texts, loop = statements(code).splitlines(), head_of(code, LOOP, line)
     if loop > head:
         return f"let all threads go through the loop on line {loop}, and put the `if` in there, around anything else."
@@ -70,7 +70,7 @@ def _out_of(code, head, line) -> str:
 
 
 def _may_part(code, head) -> bool:
-    """May threads leave this loop at different turns? Its head asks for what differs in a block, or it has an exit."""
+    """May threads leave this loop in different rounds? Its head looks at what differs in a block, or it has an exit."""
     texts = statements(code).splitlines()
     loop = LOOP.search(texts[head - 1])
     statement = end_of_statement(texts, head, loop.start())[1]
@@ -82,7 +82,7 @@ def _may_part(code, head) -> bool:
 
 
 def _rounds(code, head, lanes) -> str:
-    """What to do about a loop that some go through more often than others."""
+    """What to do about a loop that some threads go through more times than others."""
     first = BEGINS.search(statements(code).splitlines()[head - 1])
     if lanes and first and lane_names(code) & {*NAME.findall(first[2])}:
         name, begins = first[1], f"{first[1]} = {' '.join(first[2].split())}"
@@ -96,7 +96,7 @@ def _rounds(code, head, lanes) -> str:
 
 
 def barrier_divergence(found) -> str:
-    """Some threads of a block do not come to a barrier."""
+    """Some threads of a block do not reach a barrier."""
     return why_not_all(found.raw.code, found.line)
 
 
@@ -138,7 +138,7 @@ def inactive_lane(found) -> str:
 
 
 def _of_lanes(code, reasons) -> dict:
-    """Those that ask for the lane, which part a warp; all of them where none does."""
+    """Those that ask about the lane, which divide a warp; all of them where none does."""
     names, texts = lane_names(code), statements(code).splitlines()
     lines = {what: int(ON_LINE.search(what)[1]) for what in reasons}
     asking = {what for what, line in lines.items() if names & {*NAME.findall(texts[line - 1])}}
@@ -147,7 +147,7 @@ def _of_lanes(code, reasons) -> dict:
 
 
 def _of_a_thread(texts, line, to_do) -> str:
-    """What to do about that line; of a `return` that asks for a number of the thread's own, also what that may be."""
+    """What to do about that line; for a `return` that asks about the thread's own value, also what that may be."""
     names = NAME.findall(texts[line - 1].partition("return")[0]) if to_do == TOGETHER else ()
     asked = {name: "" for name in names}  # {a name: how the one that is asked for is made from it}
     for number in range(line, 0, -1):
@@ -167,7 +167,7 @@ def _of_a_thread(texts, line, to_do) -> str:
 
 
 def _two_calls(code, calls, reasons) -> str:
-    """A sentence if one of several calls of a function stands in the only `if` that parts the lanes; else ""."""
+    """A sentence if one of several calls of a function stands in the only `if` that divides the lanes; else ""."""
     (what, *others), branches = list(reasons) or [""], {line: _branch(code, line) for line in calls}
     inside = [line for line, head in branches.items() if what == f"the `if` on line {head}"]
     outside = [line for line in calls if line not in inside]
@@ -186,12 +186,12 @@ def _two_calls(code, calls, reasons) -> str:
 
 
 def lane_names(code) -> set[str]:
-    """The names that differ between the lanes of a warp: threadIdx, and what is made from it, but no warp's number."""
+    """The names that differ between the lanes of a warp: threadIdx, and what is made from it, not a warp's number."""
     return thread_names(code, A_WARP)
 
 
 def thread_names(code, alike=None) -> set[str]:
-    """threadIdx, and the names that are made from it, but for those whose values are like the pattern `alike`."""
+    """threadIdx, and the names that are made from it, except those whose values match the pattern `alike`."""
     names, made = {"threadIdx"}, ASSIGNED.findall(statements(code))
     made = [(name, {*NAME.findall(value)}) for name, value in made if not (alike and alike.search(value))]
     for _ in made:
@@ -203,7 +203,7 @@ def thread_names(code, alike=None) -> set[str]:
 
 
 def _left_by_some(code, line, other) -> int:
-    """Line of the outermost loop around this call that lanes at the other call, behind it, have left; else 0."""
+    """Line of the outermost loop around this call that lanes at the other call, after it, have left; else 0."""
     texts, found = statements(code).splitlines(), 0
     for head in _loops(code, line) if other > line else ():
         if end_of_statement(texts, head, LOOP.search(texts[head - 1]).start())[0] < other:
@@ -226,7 +226,7 @@ def _of_no_thread(found) -> str:
 def _explained(rule, reasons, who="threads", few="a part of the block", of_another=()) -> str:
     """The rule, and which of these it is: as a fact if there is only one, else as what to look at.
 
-    of_another: {what the text shows: line} where it is true of another call than the one that was reported.
+    of_another: {what the text shows: line} where it is true of a call other than the one reported.
     """
     if not reasons:
         return f"{rule}: look for a branch, a loop or a `return` that only {few} takes."
@@ -239,7 +239,7 @@ def _explained(rule, reasons, who="threads", few="a part of the block", of_anoth
 
 
 def _calls(code, line, caller=0) -> list[int]:
-    """Lines that call the function in which this line is, if it is a __device__ function.
+    """Lines that call the function that this line is in, if it is a __device__ function.
 
     caller: one of them, if it is known; then those of the same function.
     """
@@ -268,7 +268,7 @@ def exits(code, line) -> list[tuple[int, str]]:
 
 
 def _loops(code, line) -> list[int]:
-    """Lines of the loops around it, but for those that halve something in each round, as all threads do."""
+    """Lines of the loops around it, except those that halve something in each round, as all threads do."""
     texts, found = statements(code).splitlines(), []
     for number in range(line, 0, -1):
         head = LOOP.search(texts[number - 1])

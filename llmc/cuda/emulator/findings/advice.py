@@ -20,7 +20,7 @@ from llmc.cuda.emulator.findings.vectors import begins_outside, counts_in_vector
 
 DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
-FEWEST = 8  # indices of as many threads, that show by what they go on
+FEWEST = 8  # indices, of as many threads, that show by how much they go on
 OR_WRONG = (
     "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
     "itself is wrong."
@@ -94,7 +94,7 @@ def shift(found) -> str:
 
 
 def conversion(found) -> str:
-    """What a GPU makes of it, and the way to the same here."""
+    """What a GPU makes of it, and how to get the same here."""
     a_gpu = (
         "a GPU takes the nearest integer that there is, and 0 for NaN (64 bits, or from double: the highest bit alone)"
     )
@@ -139,7 +139,7 @@ def _is_the_first(found) -> bool:
 
 
 def _names(found) -> set:
-    """Those in the index."""
+    """The names in the index."""
     return names_in_index(statements(found.raw.code).splitlines()[found.line - 1])
 
 
@@ -153,7 +153,7 @@ def _values(found, index=None) -> str:
 
 
 def _index_of_a_vector(found, check) -> str:
-    """Does it count single elements? If it, or its bound, is made of a division by the vector's length, something else
+    """Does it count single elements? If it, or its bound, contains a division by the vector's length, something else
     is wrong."""
     many, index, elements = _vector(found)
     means = f"This pointer counts vectors of {many}: index {index} means {elements}"
@@ -181,13 +181,13 @@ def _in_steps(found, many) -> bool:
 
 
 def _vector(found) -> tuple[int, int, str]:
-    """Of a vector's access: (its length, its index, "elements 16 to 19")."""
+    """For a vector's access: (its length, its index, "elements 16 to 19")."""
     many, index = found.problem.size // found.array.itemsize, found.problem.offset // found.problem.size
     return many, index, f"elements {index * many} to {index * many + many - 1}"
 
 
 def _counts_numbers(found) -> bool:
-    """Is a vector pointer indexed by the number of the thread's first element, many · thread, not by the thread's?"""
+    """Is a vector pointer indexed by the number of the thread's first element, many · thread, not the thread's?"""
     many, index, _ = _vector(found)
     thread = found.problem.block[0] * found.raw.block[0] + found.problem.thread[0]
     return thread > 0 and index == many * thread and counts_in_vectors(found)

@@ -18,7 +18,7 @@ def step(index, name) -> int | None:
 
 
 def strange_step(index) -> str:
-    """A sentence if a factor of the index is an argument by which no axis of the array moves; else ""."""
+    """A sentence if a factor of the index is an argument that is no step of any axis of the array; else ""."""
     array, arguments = index.found.array, _arguments(index)
     for name in index.names if array.ndim > 1 else ():
         by = step(index, name)
@@ -61,7 +61,7 @@ def _factors(name, text) -> list[str]:
 def axis_left(index) -> tuple[list[str], str]:
     """(names that lead past the end of an axis, a sentence that says so); ([], "") if that cannot be told.
 
-    No names but the sentence where they are inside, and only what is added to them leads past it.
+    No names, but the sentence, where they are inside, and only what is added to them leads past it.
     """
     array, steps = index.found.array, {name: step(index, name) for name in index.names}
     if array.ndim < 2 or None in steps.values():

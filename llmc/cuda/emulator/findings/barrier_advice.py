@@ -174,7 +174,7 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
 
 
 def _in_turns(code, first, second, barrier) -> tuple[Place, str] | None:
-    """They, if something picks who comes in which round of a loop without a barrier, and all go through it; or None."""
+    """Both, if something picks who acts in which round of a loop without a barrier that all go through; or None."""
     loop, branch = turns_in_a_branch(code, first, second)
     if not loop or barrier_between(code, *loop_around(code, loop), barrier):
         return None

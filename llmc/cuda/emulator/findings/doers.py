@@ -46,7 +46,7 @@ def two(first, second):
 
 
 def came_and_stayed_away(first, second):
-    """The same where the sentence before has counted threads: of the first time, so it says so."""
+    """The same where the previous sentence has counted threads: it is about the first time, and says so."""
 
     def sentence(found):
         times, text = found.problem.count, two(first, second)(found)

@@ -69,7 +69,7 @@ def _gone(found) -> str:
     """A question if threads may have left before they wrote anything; "" if each has written something."""
     left, writes = [each for each in exits(found.raw.code, found.line) if each[1] != "continue"], _writes(found)
     _, stores = _stores(found)
-    if stores:  # who leaves behind all of them has written
+    if stores:  # a thread that leaves after all of them has written
         left = [each for each in left if each[0] < max(stores)]
     if not left or writes is not None and len(np.unique(writes["thread"])) == prod(found.raw.block):
         return ""
@@ -77,7 +77,7 @@ def _gone(found) -> str:
 
 
 def _beginning(found) -> str:
-    """A sentence if all of a shared array in front of the place is written, and nothing from there on."""
+    """A sentence if all of a shared array before the place is written, and nothing from there on."""
     problem = found.problem
     arrays = [one for one in found.raw.shared_arrays if one.name == problem.array]
     if len(arrays) != 1 or not re.fullmatch(r"\d+;-?\d+", problem.detail) or not problem.offset:
@@ -122,12 +122,12 @@ def _stores(found) -> tuple[str, list[int]]:
     if not name or not found.line:
         return "", []
     here, at = function_around(text.splitlines(), found.line)
-    before = found.line - here.count("\n", 0, at) - 1  # lines in front of that function
+    before = found.line - here.count("\n", 0, at) - 1  # lines before that function
     return name, [before + line_at(here, match.start()) for match in re.finditer(STORES.format(name), here)]
 
 
 def _padding(found) -> str:
-    """A sentence if one element behind several written ones is empty, and the next one is written again."""
+    """A sentence if one element after several written ones is empty, and the next one is written again."""
     problem = found.problem
     hole = re.fullmatch(r"(\d+);(\d+)", problem.detail)
     size = item_of(found.raw.code, problem)

@@ -45,7 +45,7 @@ def check_above(found) -> Condition | None:
 
 def moved_on(found) -> list[int]:
     """The lines that move the pointer of a Finding's array before it, as `x += row * C;`: the nearest one above, and
-    those of a loop around it, which have done so in the turns before."""
+    those of a loop around it, which have done so in earlier rounds."""
     lines = statements(found.raw.code).splitlines()
     if found.array is None:
         return []
@@ -106,7 +106,7 @@ def _of(head, number, lines, line, access) -> list:
 
 
 def _compared(condition, lines) -> set:
-    """The names of a condition, and those that it compares by variables: `inside` stands for `i < n`."""
+    """The names of a condition, and those that it compares through variables: `inside` stands for `i < n`."""
     names = set(NAME.findall(re.sub(r"\[[^\[\]]*\]", "", condition)))
     sources = [found for text in lines for found in ASSIGNED.findall(text)]
     tests = [(target, set(NAME.findall(value))) for target, value in sources if COMPARES.search(value)]
@@ -121,7 +121,7 @@ def names_in_index(text) -> set:
 
 
 def computed_from(names, lines) -> set:
-    """The names that these were computed from, and they themselves."""
+    """The names that these were computed from, and these themselves."""
     names, sources = set(names), [found for text in lines for found in ASSIGNED.findall(text)]
     for _ in sources:
         names |= {name for target, value in sources if target in names for name in NAME.findall(value)}

@@ -43,7 +43,7 @@ class Index:
 
     @cached_property
     def expanded(self) -> str:
-        """The text with every variable that no condition has, but what it is made of, replaced by its expression."""
+        """The text with each variable replaced by its expression if conditions have only what it is made of."""
         text = self.text
         for _ in self.fixed:
             for name in NAME.findall(text):
@@ -88,7 +88,7 @@ class Index:
 
 
 def worked_out_index(found) -> Index | None:
-    """The Index of a Finding; None where it cannot be told, or would be another one than the access had."""
+    """The Index of a Finding; None where it cannot be told, or would not be the one that the access had."""
     if found.array is None or found.problem.offset < 0 or found.problem.offset % found.problem.size:
         return None
     lines, target = mask(found.raw.code).splitlines(), found.problem.offset // found.problem.size

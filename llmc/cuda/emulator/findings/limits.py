@@ -48,7 +48,7 @@ def _said(limits, index) -> str:
 
 
 def _same_bound(index, name):
-    """The nearest Condition that compares another number with the length which this name has to stay below; or None."""
+    """The nearest Condition that compares another number with the length that this name has to stay below; or None."""
     length = length_along(index, name)
     bounds = {argument for argument, number in scalars(index.found.raw).items() if number == length}
     checks = (condition for condition in index.conditions if not condition.in_loop)
@@ -64,9 +64,9 @@ def _is_loop(limit) -> bool:
 
 
 def _limit(conditions, name, lines):
-    """The Condition that limits a name, "nothing" if there is none, None if one may that has only what it is made of.
+    """The Condition that limits a name, "nothing" if there is none, None if one on what it is made of may.
 
-    The header of a loop limits its variable; of a name that is made of this variable it says nothing.
+    The header of a loop limits its variable; it says nothing about a name that is made of this variable.
     """
     mine = [condition for condition in conditions if name in condition.names]
     if mine:
@@ -77,7 +77,7 @@ def _limit(conditions, name, lines):
 
 
 def _varying(condition) -> set:
-    """The names of a condition but for the sizes of the launch, which many names are made of."""
+    """The names of a condition except for the sizes of the launch, which many names are made of."""
     return {name for name in condition.names if not name.startswith(("blockDim", "gridDim"))}
 
 

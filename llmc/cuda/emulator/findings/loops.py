@@ -12,7 +12,7 @@ UNEVEN = re.compile(  # each thread has rounds of its own
     rf"\+=\s*(?:blockDim|gridDim)|=\s*(?:threadIdx|tid|lane|t)\b|=(?!=){OWN}[^;]*;(?!{OWN})"
 )
 COUNTER = re.compile(r"\bfor\s*\(\s*[^;=]*?(\w+)\s*=")
-UNDECLARED = re.compile(r"\bfor\s*\(\s*(\w+)\s*=")  # its variable lives on behind the loop
+UNDECLARED = re.compile(r"\bfor\s*\(\s*(\w+)\s*=")  # its variable lives on after the loop
 BLOCK_BARRIER = re.compile(r"__syncthreads|\bsync\s*\(|arrive_and_wait")
 WARP_BARRIER = re.compile(r"__syncwarp")
 
@@ -61,9 +61,9 @@ def uneven_loop(code, first, second) -> int:
 
 
 def turns_in_a_branch(code, first, second) -> tuple[int, int]:
-    """Lines of a loop around both lines and of the outermost statement in it around them, if that picks who comes in
-    which round: an `if` that asks for the loop's variable, or a loop in whose head something is to equal it. No `if` is
-    around the loop. (0, 0) without.
+    """Lines of a loop around both lines and of the outermost statement in it around them, if that picks who acts in
+    which round: an `if` that asks about the loop's variable, or a loop whose head compares something with it. No `if`
+    is around the loop. (0, 0) without them.
     """
     texts, branch = statements(code).splitlines(), 0
     for number in range(min(first, second), 0, -1):
@@ -78,7 +78,7 @@ def turns_in_a_branch(code, first, second) -> tuple[int, int]:
 
 
 def _asks_for(name, text) -> bool:
-    """Does an `if` on this line ask for this name, or is it what something has to equal for a loop to go on?"""
+    """Does an `if` on this line ask about this name, or is it what something has to equal for a loop to go on?"""
     equal = rf"\bfor\b.*(?:==\s*{name}\b|\b{name}\s*==)"
     return bool(re.search(rf"\bif\b.*\b{name}\b|{equal}", text))
 
@@ -96,7 +96,7 @@ def _holds(texts, number, pattern, *lines) -> bool:
 
 
 def condition_around(text, line, other) -> str:
-    """What the `if` around this line asks for; "" without one, for its `else`, and if it holds the other line, too."""
+    """What the `if` around this line asks; "" without one, for its `else`, and if it holds the other line, too."""
     number = head_of(text, IF, line)
     head = IF.search(text.splitlines()[number - 1]) if number else None
     if not head or not head[0].startswith("if") or head_of(text, IF, line, other) == number:
@@ -113,8 +113,8 @@ def loop_around(code, *lines) -> tuple[int, int] | None:
 
 
 def left_by(code, line, names) -> tuple[int, str]:
-    """(line of a `for` loop that has ended before this line, its variable), of these names, if it has still the value
-    with which the loop ended; (0, "") without."""
+    """(line of a `for` loop that has ended before this line, its variable) if that is one of these names and still
+    has the value with which the loop ended; else (0, "")."""
     texts = statements(code).splitlines()
     for number in range(line - 1, 0, -1):
         loop = UNDECLARED.search(texts[number - 1])
@@ -137,7 +137,7 @@ def _last_line(text, start) -> int:
 
 
 def end_after(text, start) -> int:
-    """The position behind the statement that begins there."""
+    """The position after the statement that begins there."""
     depth, opened = 0, False
     for at in range(start, len(text)):
         mark = text[at]

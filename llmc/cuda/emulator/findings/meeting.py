@@ -1,4 +1,4 @@
-"""Loops that bring two threads of a race to one number, although each is to have numbers of its own."""
+"""Loops that bring two threads of a race to one number, although each should have numbers of its own."""
 
 import re
 from itertools import islice
@@ -20,7 +20,7 @@ from llmc.cuda.emulator.findings.values import (
     value,
 )
 
-MOST = 4096  # turns of a loop that are looked at
+MOST = 4096  # rounds of a loop that are looked at
 ELEMENT = r"(\w+\s*\[(?:[^\[\]]|\[[^\[\]]*\])*\])(?:\.\w)?"
 SET = re.compile(rf"(?:{ELEMENT}|\*\s*(\w+|\([^;=]*\)))\s*[-+*/]?=(?!=)")
 SHARES = re.compile(r"[/%&]|>>")  # threadIdx.x % 32: the threads of several warps are meant to begin alike
@@ -46,7 +46,7 @@ def meeting(found) -> str:
 
 
 def the_same_for_all(found) -> str:
-    """A sentence if two threads write one element by one line whose place, by a loop, is the same for all threads."""
+    """A sentence if two threads write one element on one line, whose place depends on a loop but not on the thread."""
     lines, line = mask(found.raw.code).splitlines(), found.line
     text, _ = function_around(lines, line) if line else ("", 0)
     if line != found.line2 or "__global__" not in text:
@@ -70,7 +70,7 @@ def the_same_for_all(found) -> str:
 
 
 def in_other_turns(found) -> str:
-    """A sentence if two threads write one element by one line, each in another turn of its loops; else ""."""
+    """A sentence if two threads write one element on one line, each in a different round of its loops; else ""."""
     problem, lines = found.problem, mask(found.raw.code).splitlines()
     known = [of_the_launch(found, second) for second in (False, True)]
     if not found.line or found.line != found.line2 or not all(known) or not problem.size:

@@ -13,7 +13,7 @@ SHARED = (
     "`(unsigned)__cvta_generic_to_shared(p)`."
 )
 FIRST = 1 << 16  # no array begins below
-REACH = 1 << 32  # bytes behind an address that still belong to it
+REACH = 1 << 32  # bytes after an address that still belong to it
 
 
 def invalid_pointer(found) -> str:

@@ -31,7 +31,7 @@ NOT_ONE_TO_ONE = (
 )
 ONE_WRITES = "let only one thread write"
 BULK = re.compile(r"cp[._]async[._]bulk")
-ARRIVES = re.compile(r"mbarrier\.arrive(?!\.expect_tx)")  # as who has read does, and not as who asks for a copy
+ARRIVES = re.compile(r"mbarrier\.arrive(?!\.expect_tx)")  # as a thread does that has read, not one that asks for a copy
 ADDS = re.compile(r"\]\s*[-+*/]=")  # out[0] += …, which more than one thread may mean to do
 STEPS = re.compile(r"\bfor\s*\([^;]*?(\w+)\s*=\s*([^;]*);[^;]*;\s*\1\s*\+=\s*([^{]*)\)")  # variable, beginning, step
 LOOKED_UP = re.compile(r"\b(?:int|unsigned|size_t)\s+(?:[^;(]*,\s*)?(\w+)\s*=\s*(\w+\s*\[[^;,=]*\])\s*[;,]")
@@ -131,7 +131,7 @@ def _also_between_blocks(found) -> bool:
 
 
 def _looked_up(found) -> str:
-    """A sentence if threads of the same number in two blocks meet where the place depends on what they have read."""
+    """A sentence if threads with the same number in two blocks meet where the place depends on what they have read."""
     problem, lines = found.problem, mask(found.raw.code).splitlines()
     if problem.thread != problem.thread2:
         return ""
@@ -165,7 +165,7 @@ def _step_without_the_grid(found) -> int:
 
 
 def _collide(found) -> bool:
-    """Whether two threads write one element by one line, or in place of others': a barrier does not help then.
+    """Whether two threads write one element on one line, or in place of others': a barrier does not help then.
 
     Nor where a loop's step is too short.
     """
@@ -183,7 +183,7 @@ def _collide(found) -> bool:
 
 
 def _leaves_others_empty(found) -> bool:
-    """Are there two plain writes of one element, none of which adds to it, while nobody writes some other element?"""
+    """Are there two plain writes of one element, neither adding to it, while nobody writes some other element?"""
     problem = found.problem
     plain = problem.write and problem.write2 and not (problem.atomic or problem.atomic2)
     empty = any(other.kind == "never-written" and other.argument == problem.argument for other in found.raw.problems)
@@ -222,7 +222,7 @@ def _one_element(found) -> str:
 
 
 def column_beyond_its_row(found) -> str:
-    """A sentence if two threads meet because the column of one of them is none of its row's, but one of another row."""
+    """A sentence if two threads meet because the column of one of them is not in its own row but in another one."""
     array, (first, second) = array_of(found.raw, found.problem), (of_the_index(found, which) for which in (False, True))
     if array is None or array.ndim < 2 or found.line != found.line2:
         return ""

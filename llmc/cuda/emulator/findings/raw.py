@@ -32,11 +32,11 @@ class RawProblem:
     write2: bool = False
     atomic: bool = False  # the write is an atomic
     atomic2: bool = False
-    count: int = 1  # how often this happened; of "never-written": how many elements
+    count: int = 1  # how many times this happened; for "never-written": how many elements
     lanes: int = 0  # mask of a warp's lanes
     absent: int = 0  # how many threads did not come to a barrier
     array: str = ""  # in shared memory: the static array that `offset` counts from, where it is known
-    # what else there is to say: of "assert" the condition, of "bounds" the index and the array's type, of
+    # what else there is to say: for "assert" the condition, for "bounds" the index and the array's type, for
     # "never-written" which part of the array
     detail: str = ""
 

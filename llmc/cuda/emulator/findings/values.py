@@ -39,7 +39,7 @@ def of_the_index(found, second=False) -> dict:
 
 
 def of_the_launch(found, second=False) -> dict:
-    """What is the same all over a function for one thread: its place, constants, in the kernel itself the arguments.
+    """What stays the same in a function for one thread: its place, constants, and in the kernel itself the arguments.
 
     {} without a thread.
     """
@@ -74,7 +74,7 @@ def function_around(lines, line) -> tuple[str, int]:
 
 def declared(text, at) -> dict:
     """{name: expression} of the integers that can be seen at a position, are declared outside of a loop's head, and are
-    nowhere changed."""
+    never changed."""
     found = {}
     for head in INTEGERS.finditer(text, 0, at):
         position, end = head.end(), _end_of_scope(text, head.start())
@@ -132,7 +132,7 @@ def scalars(raw) -> dict:
 
 
 def value(expression, known) -> int | None:
-    """Of an expression in C with whole numbers, none of them negative; None if it needs anything else."""
+    """The value of an expression in C with whole numbers, none negative; None if it needs anything else."""
     code = _compiled(expression)
     try:
         result = eval(code, {"__builtins__": {}}, known) if code else None

@@ -11,7 +11,7 @@ BEGINS = r"\b{0}\s*=\s*(?:\([^()]*\*\s*\)|reinterpret_cast<[^<>]*>)\s*\(?\s*{1}\
 
 
 def made_by_division(found, many, check) -> bool:
-    """Is something a quotient of a division by `many`, as `quads = C / 4`, or a row's length, `row * 8`, one of rows?
+    """Is something a quotient of a division by `many`, as in `quads = C / 4`, or a row's length one, as in `row * 8`?
 
     Something of the index on the line of a Finding, or of the Condition that checks it.
     """
@@ -32,7 +32,7 @@ def _rows_in_vectors(found, many) -> bool:
 
 
 def begins_outside(found, many) -> str:
-    """A sentence if a vector pointer on the line, `p = (float4*)x + row * quads`, begins behind the end already."""
+    """A sentence if a vector pointer on the line, `p = (float4*)x + row * quads`, already begins past the end."""
     lines, known = mask(found.raw.code).splitlines(), of_the_launch(found)
     text, at = function_around(lines, found.line)
     values, end = evaluated(declared(text, at), known), found.array.size // many
@@ -49,7 +49,7 @@ def begins_outside(found, many) -> str:
 
 
 def counts_in_vectors(found) -> bool:
-    """Is it a vector's access by an index of a vector's pointer, and would the element of that index be inside?
+    """Is it a vector access by the index of a vector pointer, and would the element of that index be inside?
 
     `p[i]` for a `float4* p`, and `((float4*)x)[i]`; not `*p`, nor `p[0]`, whose index says nothing.
     """

@@ -55,7 +55,7 @@ def _moves(slots, back=False):
 
 
 def _redirect(slots, moves):
-    """Let addresses that stand in arrays lead elsewhere."""
+    """Let addresses in arrays lead elsewhere."""
     for slot in slots:
         for _, argument in slot.members:
             if argument.points:

@@ -44,7 +44,7 @@ def _records(span, kind):
 
 
 def _judged(raw, problem, mixed):
-    """Threads that ended before a barrier had returned, and then they count as arrived, or went past it alive.
+    """Threads that ended before a barrier had returned, and then count as arrived, or had gone past it alive.
 
     The launch cannot tell the two apart, but the text can: it is a mistake if the barrier is in an `if`, or in a loop
     that they left to do something else, or if threads waited for each other on different lines (`mixed`).
@@ -60,7 +60,7 @@ def _first_causes(code, problems, excused):
     """Leave out reads of what nothing wrote if they race too: the write comes later because nobody waits for it.
 
     Races between warps come before races within one: a barrier that ends the first ends the second too. A barrier in an
-    `if` comes before others: who passes it by, or waits there in vain, is missing at those.
+    `if` comes before others: a thread that passes it by, or waits there in vain, is missing at those.
     """
     racing = {pc for p in problems if p.kind in ("race", "missing-syncwarp") for pc in (p.pc, p.pc2)}
     racing -= {0, *excused}

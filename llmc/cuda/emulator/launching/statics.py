@@ -54,7 +54,7 @@ def _inside(kernel):
 
 
 def size_of(arrays, kernel: str) -> int:
-    """Bytes of a kernel's arrays. Instances of one template do not add up: the largest that has its numbers counts."""
+    """Bytes of a kernel's arrays. Instances of one template do not add up: the largest with its numbers counts."""
     name, numbers = bare_name(kernel), re.findall(r"\b\d+\b", kernel.partition("<")[2])
     fits = re.compile(".*?".join(rf"(?<!\d){number}E" for number in numbers))
     sizes = Counter()

@@ -1,4 +1,4 @@
-"""A float4, or a uint4, in memory of which a thread reads or writes all four components: nvcc makes one access of them.
+"""A float4 or uint4 in memory, of which a thread reads or writes all four components: nvcc makes one access of them.
 
 The emulator counts four, since only the compiler can know that nothing comes between them. A demand counts one, so that
 it never refuses a kernel for requests, sectors and conflicts that a GPU does not see.
@@ -43,7 +43,7 @@ def efficiency(report) -> float:
 
 
 def bank_conflicts(report) -> int:
-    """Extra passes; of a float4 taken apart those that one access of 16 bytes would have at the least."""
+    """Extra passes; for a float4 taken apart, those that one access of 16 bytes would have at least."""
     apart = _taken_apart(report, "shared")
     counted = sum(access.passes - access.ideal for four in apart for access in four)
     needed = (max(access.passes - SLOTS * access.requests for access in four) for four in apart)
@@ -93,7 +93,7 @@ def _slots(line, names, bound) -> str:
 
 
 def _fours(run) -> list[tuple]:
-    """Of accesses with the components of their lines, each four that belong together."""
+    """From accesses with the components of their lines, each four that belong together."""
     single = {slot: [access for access, slots in run if slots == slot] for slot in "xyzw"}
     several = [access for access, slots in run if len(slots) > 1]
     all_there = {slot for _, slots in run if len(slots) > 1 for slot in slots} == set("xyzw")

@@ -74,7 +74,7 @@ def _said_by_another(key, groups) -> bool:
     kind, space, argument, parties, calls = key
     if kind == "missing-syncwarp" and ("race", *key[1:]) in groups:
         return True  # what orders the warps of the block orders the threads of one of them
-    # two threads that write one element by one line also read it there, if it is +=
+    # two threads that write one element on one line also read it there, if it is +=
     both_write = frozenset(party for party in parties if party[1])
     return (
         len({line for line, _ in parties}) == 1 < len(parties) and (kind, space, argument, both_write, calls) in groups
@@ -82,7 +82,7 @@ def _said_by_another(key, groups) -> bool:
 
 
 def _chain(line, chain) -> tuple[int, ...]:
-    """The chain of an instruction; of a barrier or an index the line is known, and its calls only perhaps."""
+    """The chain of an instruction; for a barrier or an index, the line is known, and its calls only perhaps."""
     return chain if not line or chain[:1] == (line,) else (line,)
 
 

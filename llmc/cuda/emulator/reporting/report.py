@@ -77,12 +77,12 @@ class Report:
 
     @property
     def barriers(self) -> int:
-        """How often a block passed a `__syncthreads()`, summed over all blocks."""
+        """How many times a block passed a `__syncthreads()`, summed over all blocks."""
         return self.raw.barriers
 
     @property
     def shuffles(self) -> int:
-        """How often a warp executed a `__shfl_…_sync`, summed over all warps."""
+        """How many times a warp executed a `__shfl_…_sync`, summed over all warps."""
         return self.raw.shuffles
 
     def table(self) -> str:

@@ -148,7 +148,7 @@ TOUCH = [(name, np.int64) for name in ("thread", "lane", "warp", "round", "offse
 
 
 def _touched(rows, threads, raw) -> np.ndarray:
-    """The accesses of one instruction by the threads shown; round: how often the thread has executed it before."""
+    """The accesses of one instruction by the threads shown; round: how many times the thread has executed it before."""
     warps = -(-int(np.prod(raw.block)) // WARP)  # in a block
     rounds, found = {}, []
     for row in rows:

@@ -14,7 +14,7 @@ ADDRESS = re.compile(r"\[\s*([^\s+\-\]]+)\s*(?:([+-])\s*([^\]]+?))?\s*\]$")
 
 
 def wrong(instruction: Instruction, what: str) -> PtxError:
-    """The error that an instruction is not written as it must be."""
+    """The error for an instruction that is not written as it must be."""
     return PtxError(instruction.position, f"the PTX instruction `{instruction.opcode}` {what}")
 
 
@@ -30,7 +30,7 @@ class Operand(NamedTuple):
         return self._replace(text=text.strip())
 
     def wrong(self, what) -> PtxError:
-        """The error that something else is needed here."""
+        """The error for an operand where something else is needed."""
         return wrong(self.instruction, f"needs {what} where it has `{self.text}`")
 
     def results(self, spec) -> list[str]:
