@@ -42,8 +42,10 @@ def probabilities(logits, temperature=1.0, top_k=None, top_p=None):
     """(V,) float64 probabilities from logits (V,): softmax(logits / temperature), with all but the chosen part set to
     zero.
 
-    top_k: keep the k most probable tokens · top_p: of those, keep as few of the most probable as make up a share of at
-    least top_p. The probabilities that are kept are scaled to sum to 1. Equally probable tokens are ordered by id.
+    top_k: keep the k most probable tokens.
+    top_p: of those, keep as few of the most probable as make up a share of at least top_p.
+
+    The probabilities that are kept are scaled to sum to 1. Equally probable tokens are ordered by id.
     temperature must be above 0.
     """
     z = np.asarray(logits, dtype=np.float64)  # (V,)
@@ -100,12 +102,14 @@ def generate(
 ):
     """Yield up to max_tokens ids that continue `tokens` (at least one id). Stops before it would yield the id `stop`.
 
-    temperature: below 1 is safer, above 1 wilder, 0 always takes the most probable token · top_k, top_p: see
-    `probabilities`; None keeps all · seed: the same seed gives the same ids · window: how many tokens back the model
-    looks, at most maxT, which is the default. When the window is full, each new token pushes out the oldest, and
-    positions are counted from the first token that stays.
+    temperature: below 1 is safer, above 1 wilder, 0 always takes the most probable token.
+    top_k, top_p: see `probabilities`; None keeps all.
+    seed: the same seed gives the same ids.
+    window: how many tokens back the model looks, at most maxT, which is the default. When the window is full, each new
+        token pushes out the oldest, and positions are counted from the first token that stays.
     cache: keep keys and values, so that a token costs one row instead of the whole context; the ids are the same, up to
-    rounding. This helps until the window is full: once positions shift, every token reads the whole window again.
+        rounding. This helps until the window is full: once positions shift, every token reads the whole window again.
+
     Raises UserError at once for options out of range.
     """
     check_options(max_tokens, temperature, top_k, top_p)

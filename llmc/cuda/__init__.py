@@ -50,8 +50,11 @@ def __getattr__(name):
 def RawKernel(code: str, name: str, options=(), *, check: bool | None = None, **of_cupy):
     """A kernel in the text `code`, called as k((gx, gy, gz), (bx, by, bz), (args...), shared_mem=bytes).
 
-    name: an extern "C" __global__ function · options: NVRTC's, a tuple of strings · check: on the emulator None means
-    what LLMC_CHECK says, or else True. On a GPU the kernel is CuPy's own; with check=True each launch is tried on the
+    name: an extern "C" __global__ function.
+    options: NVRTC's, a tuple of strings.
+    check: on the emulator None means what LLMC_CHECK says, or else True.
+
+    On a GPU the kernel is CuPy's own; with check=True each launch is tried on the
     emulator first, on copies, so a bad pointer raises KernelError and never reaches the GPU.
     """
     if device() == "emulator":
@@ -81,9 +84,11 @@ def RawModule(*, code: str, options=(), name_expressions=None, check: bool | Non
 def inspect(kernel, grid, block, args, shared_mem: int = 0, outputs=(), measure: bool = True):
     """The Report of a launch, always checked and always on the emulator. Raises only if nothing could be launched.
 
-    NumPy arrays are written as in any launch; CuPy arrays are copied and stay as they were. outputs: names or indices
-    of arrays that the kernel must write completely and must not read first; their old contents are lost. measure: count
-    memory transactions too.
+    NumPy arrays are written as in any launch; CuPy arrays are copied and stay as they were.
+
+    outputs: names or indices of arrays that the kernel must write completely and must not read first; their old
+        contents are lost.
+    measure: count memory transactions too.
     """
     from llmc.cuda import gpu
 

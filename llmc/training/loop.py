@@ -32,12 +32,14 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
     """Train a model; returns a TrainResult. By default this is the tiny preset on Python's own documentation.
 
     on_step: called with a StepReport after every step (and its `close()`, if it has one, at the end); without it,
-    progress goes to the console, unless `quiet`. On a GPU, the next step is already running by then. Its return value
-    may pause or stop the run, see report.py · save: write the run folder (see run_folder.py); False leaves no files.
+        progress goes to the console, unless `quiet`. On a GPU, the next step is already running by then. Its return
+        value may pause or stop the run, see report.py.
+    save: write the run folder (see run_folder.py); False leaves no files.
+    ranks: see llmc/distributed; all ranks make this call, but only rank 0 reports and writes the run folder.
+
     Ctrl-C, SIGTERM and SIGHUP end the run after the batch in progress; the run is saved, and `interrupted` is set. A
     second signal ends it at once, with KeyboardInterrupt. Raises UserError for bad settings or data, before any step,
     and its subclass RunDiverged if the loss is no longer a finite number.
-    ranks: see llmc/distributed; all ranks make this call, but only rank 0 reports and writes the run folder.
     """
     settings = settings or TrainSettings()
     communicator = find_communicator(settings, ranks)
@@ -51,8 +53,10 @@ def train(settings=None, on_step=None, quiet=False, save=True, ranks=ALONE) -> T
 def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> TrainResult:
     """Continue a run from its newest checkpoint as if it had never stopped: same batches, losses, weights.
 
-    run: its folder, or its name in runs/; None takes the newest · changes: settings to replace, such as steps=3000
-    (counted from the beginning of the run) or learning_rate · on_step, quiet, ranks, result and errors: as for `train`.
+    run: its folder, or its name in runs/; None takes the newest.
+    changes: settings to replace, such as steps=3000 (counted from the beginning of the run) or learning_rate.
+    on_step, quiet, ranks, result and errors: as for `train`.
+
     The earlier history is read from main.log, so it has four decimals. The number of ranks may differ from before; then
     the last bits differ, and batch_size may change too.
     """

@@ -13,10 +13,13 @@ LABELS = {"uniform": "uniform, ln V", "unigram": "unigram", "bigram": "bigram"}
 def plot_run(log_rows, baselines, bytes_per_token=None, total_steps=None, figure=None):
     """A matplotlib Figure of a run's log.
 
-    log_rows: {"val": [(step, loss)], "train": [(step, loss, …)]} as read_log gives it, losses in nats per token ·
-    baselines: {"uniform" | "unigram" | "bigram": nats per token} · bytes_per_token: mean length of a validation token;
-    if given, the right axis and the title show bits per byte · total_steps: where the x axis ends while a run is in
-    progress · figure: draw into this one instead of a new one. Needs no display and leaves pyplot's state alone.
+    log_rows: {"val": [(step, loss)], "train": [(step, loss, …)]} as read_log gives it, losses in nats per token.
+    baselines: {"uniform" | "unigram" | "bigram": nats per token}.
+    bytes_per_token: mean length of a validation token; if given, the right axis and the title show bits per byte.
+    total_steps: where the x axis ends while a run is in progress.
+    figure: draw into this one instead of a new one.
+
+    Needs no display and leaves pyplot's state alone.
     """
     from matplotlib.figure import Figure
 

@@ -29,10 +29,12 @@ KINDS = (*CURVES, "wsd")
 def learning_rate(step, max_lr, warmup, total, final_fraction=0.0, kind="cosine") -> float:
     """The learning rate for the update at `step` (0 … total - 1).
 
-    warmup: number of steps with a linear rise, max_lr·(step + 1)/warmup · total: number of steps in the run ·
-    final_fraction: where the curve ends, as a share of max_lr · kind: "cosine", "linear", "constant" or "wsd" (constant
-    until 80%, then 1 - √progress). Raises UserError for an unknown kind. Example: learning_rate(0, 1e-3, warmup=10,
-    total=100) == 1e-4.
+    warmup: number of steps with a linear rise, max_lr·(step + 1)/warmup.
+    total: number of steps in the run.
+    final_fraction: where the curve ends, as a share of max_lr.
+    kind: "cosine", "linear", "constant" or "wsd" (constant until 80%, then 1 - √progress).
+
+    Raises UserError for an unknown kind. Example: learning_rate(0, 1e-3, warmup=10, total=100) == 1e-4.
     """
     if kind not in KINDS:
         raise UserError(f"there is no schedule {kind!r}; choose one of {', '.join(KINDS)}.")

@@ -51,9 +51,11 @@ def read_huggingface(source, backend="numpy", precision="fp32") -> GPT2:
 def write_huggingface(folder, model: GPT2, end_of_text: int | None = None, precision: str = "float32"):
     """Write a folder that transformers' `GPT2LMHeadModel.from_pretrained` loads.
 
-    precision: "float32", or "bfloat16", to which weights are rounded and in which transformers then computes ·
-    end_of_text: the id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else no
-    token. Raises UserError for any other precision, for weights that are NaN, and if a file cannot be written.
+    end_of_text: the id of the token at which `generate` stops; None means GPT-2's if the vocabulary is GPT-2's, else
+        no token.
+    precision: "float32", or "bfloat16", to which weights are rounded and in which transformers then computes.
+
+    Raises UserError for any other precision, for weights that are NaN, and if a file cannot be written.
     """
     if precision not in DTYPES:
         raise UserError(f'precision must be "float32" or "bfloat16", not {precision!r}.')

@@ -29,9 +29,12 @@ SMALL = ("pydocs", "tinyshakespeare")  # prepared without asking when training n
 def prepare_corpus(name=None, out_dir=None, V=None, say=None, folder=None, **choices) -> Corpus:
     """Prepare the corpus `name` or, without a name, one from the text in file=…; an older one is replaced.
 
-    out_dir: where to write it; by default, the folder of that name in `data_home()` · V: the size of a tokenizer
-    learned from the text · choices: fields of `Options` (file, tokenizer, format, …) · say(line), if given, receives
-    progress. Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
+    out_dir: where to write it; by default, the folder of that name in `data_home()`.
+    V: the size of a tokenizer learned from the text.
+    say(line): receives progress, if given.
+    choices: fields of `Options` (file, tokenizer, format, …).
+
+    Raises UserError for an unknown name, for choices that contradict each other, and whenever `build` does.
     """
     known = ", ".join(sorted(CORPORA))
     if name is not None and name not in CORPORA:
