@@ -287,7 +287,7 @@ class Backend:
         weights in their tensor · factor: what gradients are multiplied by · numbers: lr, beta1, … of `adamw_update`.
         """
 
-    def norm_there(self, grads):
+    def norm_on_device(self, grads):
         """`global_norm` of grads as an array (1,), float64, without waiting for it; the next call overwrites it."""
         return np.array([self.global_norm(grads)])  # (1,)
 

@@ -126,12 +126,12 @@ class Cuda(Backend):
     # ------------------------------------------------------------------------------------------ optimizer
 
     scale = staticmethod(norms.scale)
-    norm_there = staticmethod(norms.global_norm)
+    norm_on_device = staticmethod(norms.global_norm)
     adamw_update = staticmethod(adamw.adamw_update)
 
     def global_norm(self, grads):
         """√(sum of squares), summed in double precision."""
-        return float(self.norm_there(grads)[0])
+        return float(self.norm_on_device(grads)[0])
 
     def adamw_settings(self, loss_scale, key, **numbers):
         """The settings, on the device: always the same array, float32 (7,), which each call overwrites."""

@@ -106,7 +106,7 @@ class CudaMixed(Cuda):
     # ------------------------------------------------------------------------------------------ optimizer
 
     scale = staticmethod(pointwise.scale)
-    norm_there = staticmethod(adamw.global_norm)
+    norm_on_device = staticmethod(adamw.global_norm)
     adamw_update_by = staticmethod(adamw.adamw_update)
 
     def adamw_settings(self, loss_scale, key, **numbers):

@@ -176,14 +176,14 @@ def _kernels(args, precision, chosen) -> int:
 
 def _to_measure(name, precision, chosen) -> dict:
     """What to measure and what to compare it with, as arguments for `kernels.measure`."""
-    from llmc.bench.kernels.sixteen_bits import low_versions
+    from llmc.bench.kernels.mixed import mixed_versions
     from llmc.bench.kernels.torch_calls import counterpart
     from llmc.bench.kernels.versions import versions
 
     if not precision.is_mixed:
         return dict(chosen=versions(name, precision.rounds_factors), tf32=precision.rounds_factors)
     peer = counterpart if find_spec("torch") else None
-    return dict(chosen=low_versions(name, precision.weights, **chosen), low=precision.weights, peer=peer)
+    return dict(chosen=mixed_versions(name, precision.weights, **chosen), low=precision.weights, peer=peer)
 
 
 def _rounded(row) -> dict:

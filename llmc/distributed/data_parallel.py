@@ -78,14 +78,14 @@ class DataParallel:
             norms = [model.backend.global_norm(piece) / model.loss_scale for piece in ours]
         return sqrt(ranks.sum(sum(norm * norm for norm in norms))[0])
 
-    def norm_there(self):
+    def norm_on_device(self):
         """The same as an array, for `GPT2.update` of a model that runs ahead, so that nothing waits for it.
 
         None without ZeRO-1, because then `update` computes the norm itself.
         """
         if not self.is_sharded:
             return None
-        norm = self.model.backend.norm_there(self.model.own_grads.flat)  # (1,)
+        norm = self.model.backend.norm_on_device(self.model.own_grads.flat)  # (1,)
         norm *= norm
         self.communicator.all_reduce(norm)
         norm **= 0.5

@@ -160,7 +160,7 @@ class _Run:
         try:
             if not t.begun:
                 t.begin_step(lambda: stop.requested)
-            if t.runs_ahead and not (stop.requested or self._pauses_after(t.step + 1)):
+            if t.overlaps_steps and not (stop.requested or self._pauses_after(t.step + 1)):
                 t.begin_step(lambda: stop.requested)
         except Stopped:
             if not t.begun:

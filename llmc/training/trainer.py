@@ -199,8 +199,9 @@ class Trainer:
     def begin_step(self, stop=lambda: False):
         """Launch the next step; `end_step` reads its results. Errors are the same as for `train_step`.
 
-        If `runs_ahead`, the next step may begin before this one ends, so that a GPU keeps working while the host reads
-        and logs. Until all steps have ended, the parameters are ahead of `state()`; after Diverged they are useless.
+        If `overlaps_steps`, the next step may begin before this one ends, so that a GPU keeps working while the host
+        reads and logs. Until all steps have ended, the parameters are ahead of `state()`; after Diverged they are
+        useless.
         """
         s = self.settings
         lr = learning_rate(
@@ -235,7 +236,7 @@ class Trainer:
         """Take AdamW's step on all ranks. Returns a function that gives the norm of the gradients."""
         s = self.settings
         numbers = dict(beta1=s.beta1, beta2=s.beta2, eps=s.eps, weight_decay=s.weight_decay)
-        norm = self.together.norm_there() if norm is None else norm
+        norm = self.together.norm_on_device() if norm is None else norm
         updated = self.model.update(lr, **numbers, max_norm=s.clip or inf, norm=norm)
         self.together.gather_weights()
         return updated
@@ -247,7 +248,7 @@ class Trainer:
         return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
 
     @property
-    def runs_ahead(self) -> bool:
+    def overlaps_steps(self) -> bool:
         """Whether a step may begin before the previous one has ended; not in float16, which needs its loss scale."""
         return not self._decides and self.loss_scale is None
 

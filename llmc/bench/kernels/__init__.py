@@ -5,7 +5,7 @@ others), and the share of the limit. The limit is a large copy or the library's 
 bounds the kernel; both are measured in the same run. On the emulator: how much a kernel moves, at small sizes. A kernel
 is right if it is within 1e-5 of the largest element (2e-3 with TF32) of what the "numpy" backend computes in float64,
 at a large and at an odd size, and of what the first version computes at the timed size. The version that llmc uses must
-also give the same bits twice. In 16 bits, sixteen_bits.py has the calls, and torch_calls.py has PyTorch's counterpart
+also give the same bits twice. In 16 bits, mixed.py has the calls, and torch_calls.py has PyTorch's counterpart
 of each, whose time is shown next to ours.
 """
 

@@ -14,7 +14,7 @@ from llmc.cuda import recorder
 from llmc.model import GPT2, training_buffers
 from llmc.parity.cases import CASES
 from llmc.precision import find_precision
-from llmc.tests.kernels.sixteen_bits import gradients_near_pytorch
+from llmc.tests.kernels.mixed import gradients_near_pytorch
 
 SHARED = GPT2Config(maxT=16, V=300, L=2, NH=2, C=8)  # gradients share the logits' memory; in those of CASES they do not
 B, T = 5, 6

@@ -14,7 +14,7 @@ from llmc.kernels.mixed import attention
 from llmc.kernels.mixed.adamw import adamw_update
 from llmc.kernels.mixed.pointwise import round_to
 from llmc.precision import bfloat16
-from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans, near, on_gpu, referee, tokens
+from llmc.tests.kernels.mixed import GAP, agree, backend, call, draw, nans, near, on_gpu, referee, tokens
 
 # ---------------------------------------------------------------------------------------------------------- layers
 

@@ -8,7 +8,7 @@ from llmc.backends import get_backend, reference
 from llmc.kernels.mixed import layernorm, matvec
 from llmc.kernels.mixed.matvec import Way
 from llmc.precision import bfloat16, find_precision
-from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, call, draw, nans
+from llmc.tests.kernels.mixed import GAP, agree, backend, call, draw, nans
 
 
 @pytest.fixture

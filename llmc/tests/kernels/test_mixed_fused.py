@@ -6,7 +6,7 @@ import pytest
 from llmc import cuda, kernels
 from llmc.kernels import pointwise
 from llmc.kernels.mixed import columns
-from llmc.tests.kernels.sixteen_bits import EXACT, GAP, agree, backend, call, draw, nans, near, referee, tokens
+from llmc.tests.kernels.mixed import EXACT, GAP, agree, backend, call, draw, nans, near, referee, tokens
 
 SLOPE = 2.0**-10  # how exact cuBLAS's GELU' is: its tanh is one instruction, good to 2^-11
 MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of a launch

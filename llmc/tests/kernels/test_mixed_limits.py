@@ -8,7 +8,7 @@ from llmc.kernels import pointwise, reductions
 from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.adamw import adamw_update
 from llmc.precision import bfloat16
-from llmc.tests.kernels.sixteen_bits import backend
+from llmc.tests.kernels.mixed import backend
 
 
 class Huge:

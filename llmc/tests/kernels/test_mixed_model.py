@@ -15,7 +15,7 @@ from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.precision import find_precision
 from llmc.sampling import generate
-from llmc.tests.kernels.sixteen_bits import GAP, PRECISIONS, backend, gradients_near_pytorch, on_gpu, tokens
+from llmc.tests.kernels.mixed import GAP, PRECISIONS, backend, gradients_near_pytorch, on_gpu, tokens
 
 SMALL = GPT2Config(maxT=40, V=300, L=2, NH=2, C=32)
 X, Y = tokens(2, 12, V=300), tokens(2, 12, V=300, seed=1)

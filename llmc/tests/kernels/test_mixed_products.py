@@ -12,8 +12,8 @@ from llmc.kernels import cublas, tensor_cores
 from llmc.kernels.mixed import attention_hopper, matmul, matmul_hopper, matmul_own
 from llmc.model import GPT2
 from llmc.precision import bfloat16, find_precision
-from llmc.tests.kernels.sixteen_bits import GAP, agree, backend, nans, tokens
-from llmc.tests.kernels.sixteen_bits import draw as drawn
+from llmc.tests.kernels.mixed import GAP, agree, backend, nans, tokens
+from llmc.tests.kernels.mixed import draw as drawn
 
 SIZES = [(1, 1, 1), (130, 24, 72), (33, 135, 67)]
 PRODUCTS = tuple(cublas.PRODUCTS)

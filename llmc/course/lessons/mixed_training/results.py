@@ -9,7 +9,7 @@ from pathlib import Path
 
 from llmc import cuda
 from llmc.bench import kernels
-from llmc.bench.kernels.sixteen_bits import low_versions
+from llmc.bench.kernels.mixed import mixed_versions
 from llmc.bench.kernels.times import limits
 from llmc.bench.kernels.versions import versions
 from llmc.bench.versus import versus as step_times
@@ -61,7 +61,7 @@ def measure(name, B, large, T) -> dict:
     found = dict(about=dict(device=cuda.name_of_gpu(), preset=name, B=B, large=large, T=T), recompute=[])
     found["kernels"] = {"shape": dict(N=32 * 1024, C=768), "copy_gb_s": limits()["copy_gb_s"]}
     for what in ("gelu", "layernorm"):
-        both = {"float32": versions(f"{what}_forward"), "bf16": low_versions(f"{what}_forward", bfloat16())}
+        both = {"float32": versions(f"{what}_forward"), "bf16": mixed_versions(f"{what}_forward", bfloat16())}
         newest = {kind: [version for version in some if version.chosen] for kind, some in both.items()}
         found["kernels"][what] = {kind: next(kernels.measure(some))["us"] for kind, some in newest.items()}
     for level in RECOMPUTE:

@@ -43,7 +43,7 @@ FUNCTIONS = {  # layer -> {function: names of its float32 arrays}
 }
 
 
-class LowVersion(NamedTuple):
+class MixedVersion(NamedTuple):
     """A function of llmc/kernels/mixed/<layer>.py for numbers of this dtype, and the number of its version, if it has
     any.
 
@@ -104,7 +104,7 @@ class LowVersion(NamedTuple):
         return import_module("llmc.kernels.mixed")
 
 
-def low_versions(name, dtype, matmul="fastest", attention="own") -> list[LowVersion]:
+def mixed_versions(name, dtype, matmul="fastest", attention="own") -> list[MixedVersion]:
     """All versions, or those of a layer, a function or one version; matmul, attention: as in `Backend.choose`.
 
     Raises UserError for a name that does not exist.
@@ -116,7 +116,7 @@ def low_versions(name, dtype, matmul="fastest", attention="own") -> list[LowVers
             numbers = [*range(1, ladders.get(function, 0) + 1)]
             by = {"matmul": matmul, "attention": attention}.get(layer if function != "attention_cached" else None)
             numbers += [None] if not numbers or by == "cudnn" else []
-            found += [LowVersion(layer, function, number, np.dtype(dtype), by) for number in numbers]
+            found += [MixedVersion(layer, function, number, np.dtype(dtype), by) for number in numbers]
     wanted = [v for v in found if name in ("all", v.layer, v.function, v.name)]
     if not wanted:
         functions = ", ".join(dict.fromkeys(v.function for v in found))

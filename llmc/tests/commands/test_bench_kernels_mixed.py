@@ -14,7 +14,7 @@ import pytest
 from llmc import cuda
 from llmc.bench.kernels import checks, times
 from llmc.bench.kernels.cases import SMALL, Numbers, Sizes
-from llmc.bench.kernels.sixteen_bits import FUNCTIONS, LowVersion, low_versions
+from llmc.bench.kernels.mixed import FUNCTIONS, MixedVersion, mixed_versions
 from llmc.bench.kernels.table import head, line
 from llmc.bench.kernels.torch_calls import counterpart
 from llmc.commands import bench
@@ -30,7 +30,7 @@ on_emulator = pytest.mark.skipif(cuda.device() != "emulator", reason="counts wha
 
 
 def versions(function, precision="bf16"):
-    return [v for v in low_versions("all", TYPES[precision]) if v.function == function]
+    return [v for v in mixed_versions("all", TYPES[precision]) if v.function == function]
 
 
 @pytest.mark.parametrize("precision", TYPES)
@@ -101,7 +101,7 @@ def test_a_wrong_kernel_is_found(monkeypatch):
     def wrong(self, out, x):
         out[...] = cuda.asarray(cuda.asnumpy(x).astype(np.float32) * 1.02).astype(out.dtype)  # (B, T, 4C)
 
-    monkeypatch.setattr(LowVersion, "launch", wrong)
+    monkeypatch.setattr(MixedVersion, "launch", wrong)
     row = checks.check(versions("gelu_forward"), SMALL)[0]
     assert not row["right"] and row["error"] > 1e-2
 
@@ -115,7 +115,7 @@ def test_the_table_of_the_emulator(capsys):
     assert [row["kernel"] for row in rows] == ["residual_forward", "gelu_forward", "gelu_backward", "scale"]
     assert rows[1]["bytes"] == 2 * 2 * SMALL.B * SMALL.T * 4 * SMALL.C and rows[1]["over_needed"] < 1.01
     with pytest.raises(UserError, match="there is no kernel 'softmax' in float16; choose one of encoder_forward"):
-        low_versions("softmax", TYPES["fp16"])
+        mixed_versions("softmax", TYPES["fp16"])
 
 
 def test_pytorchs_time_is_beside_ours(monkeypatch):
