@@ -147,7 +147,7 @@ def _in_common(tried, wrong):
     kinds = {run.setting for run, _ in wrong}
     right = {run.value for run, answer in tried if run.setting in kinds and run.setting == answer}
     if kinds == {None}:
-        yield "Only healthy runs are wrong."
+        yield "Only the answers for healthy runs are wrong."
     elif len(kinds) == 1 and not right & {run.value for run, _ in wrong}:
         values, kind = ", ".join(sorted(right)), repr(*kinds)
         yield f"With {kind} at {values} the answer is right." if right else f"Only {kind} is wrong, and always."

@@ -22,7 +22,7 @@ DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
 FEWEST = 8  # indices of as many threads, that show by what they go on
 OR_WRONG = (
-    "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
+    "Either threads with nothing to do come here, and a check such as `if (i < n)` must keep them away, or the index "
     "itself is wrong."
 )
 WRONG = "The very first thread comes here, so it is the index that is wrong, or the loop around it goes too far."
@@ -88,7 +88,7 @@ def shift(found) -> str:
     """What C++, this processor and a GPU make of it."""
     by, bits = map(int, (re.findall(r"-?\d+", found.problem.detail) + [32, 32])[:2])  # "32 32 'unsigned int'"
     if re.search(r"(?:<<|>>)\s*\w+\s*[-+]", found.quoted):
-        return "A sum comes before a shift: `a << 16 + b` is `a << (16 + b)`. Write `(a << 16) + b` if that is meant."
+        return "C++ adds before it shifts: `a << 16 + b` is `a << (16 + b)`. Write `(a << 16) + b` if that is meant."
     here = f"the processor here shifts by {by % bits}, a GPU shifts all bits out"
     return f"C++ leaves the result undefined: {here}. Treat this case by itself, as in `n < {bits} ? x << n : 0`."
 
@@ -124,7 +124,7 @@ def _about_the_check(found) -> str:
     line, name = left_by(found.raw.code, found.line, _names(found)) if found.line else (0, "")
     if line:
         return (
-            f"Behind the loop on line {line}, `{name}` is the first number for which it no longer runs.{_values(found)}"
+            f"After the loop on line {line}, `{name}` is the first number for which it no longer runs.{_values(found)}"
         )
     if (there := check_above(found)) and found.array is not None and counts_in_vectors(found):
         return _index_of_a_vector(found, there)
