@@ -144,7 +144,7 @@ WRONG = {
     "address": ("    atomicAdd(x[0], 1.0f);\n}", 2, "first argument of an atomic is an address"),
     "mask": ("    x[0] = __shfl_down_sync(y[0], 16);\n}", 2, "the mask of the lanes"),
     "old shuffle": ("    x[0] = __shfl_down(y[0], 16);\n}", 2, r"`__shfl_down_sync\(0xffffffff"),
-    "older shuffle": ("    x[0] = __shfl(y[0], 16);\n}", 2, r"no longer: `__shfl_sync\(0xffffffff"),
+    "older shuffle": ("    x[0] = __shfl(y[0], 16);\n}", 2, r"no longer has it: `__shfl_sync\(0xffffffff"),
     "macro": ("#define N 8  // so many\n    int N = 3;\n    x[N] = 0;\n}", 3, r"N is a macro.* sees 8 here \(line 2\)"),
     "two types": ("    x[0] = max(y[0], 0);\n}", 2, "must have the same type"),
     "else": ("    if (x) x[0] = 1; x[1] = 2; else x[0] = 0;\n}", 2, "put several in braces"),

@@ -52,7 +52,7 @@ def out_of_bounds(found) -> str:
 def crash(found) -> str:
     """By whether the kernel ended itself."""
     if found.problem.detail == "__trap()":
-        return "It stands where something must not happen: print the values that lead there with printf."
+        return "It marks a place that should never be reached: print the values that lead there with printf."
     if found.problem.detail == LOCAL_ARRAY:
         return (
             "The last index of an array of n elements is n - 1: check the bounds of loops over local arrays, and what "
@@ -96,7 +96,7 @@ def shift(found) -> str:
 def conversion(found) -> str:
     """What a GPU makes of it, and the way to the same here."""
     a_gpu = (
-        "a GPU takes the nearest integer that there is, and 0 for NaN (64 bits, or from double: the highest bit alone)"
+        "a GPU takes the nearest integer that fits, and 0 for NaN (64 bits, or from double: only the highest bit set)"
     )
     if found.problem.kind == "saturated":
         return f"C++ leaves the result undefined; {a_gpu}, and for a cast the emulator does the same."
