@@ -89,7 +89,7 @@ def shift(found) -> str:
     by, bits = map(int, (re.findall(r"-?\d+", found.problem.detail) + [32, 32])[:2])  # "32 32 'unsigned int'"
     if re.search(r"(?:<<|>>)\s*\w+\s*[-+]", found.quoted):
         return "C++ adds before it shifts: `a << 16 + b` is `a << (16 + b)`. Write `(a << 16) + b` if that is meant."
-    here = f"the processor here shifts by {by % bits}, a GPU shifts all bits out"
+    here = f"the processor here shifts by {by % bits}, while a GPU shifts all bits out"
     return f"C++ leaves the result undefined: {here}. Treat this case by itself, as in `n < {bits} ? x << n : 0`."
 
 
