@@ -30,7 +30,7 @@ help:
 lab: $(COURSE) ## open the course in JupyterLab, in your own copy if you like (ARGS: JupyterLab's options)
 	@exec $(PY) -m llmc lab $(if $(ARGS),-- $(ARGS))
 
-train: $(COURSE) ## train a small GPT-2 on this machine and let it write (minutes; Ctrl-C stops it and keeps what it has)
+train: $(COURSE) ## train a small GPT-2 on this machine and have it write text (minutes; Ctrl-C stops it and keeps what it has)
 	@exec $(PY) -m llmc train --precision auto $(ARGS)
 
 update: $(COURSE) ## get the newest version of the course, and keep your answers
@@ -39,7 +39,7 @@ update: $(COURSE) ## get the newest version of the course, and keep your answers
 test: $(TESTS) ## everything: the package's tests, every notebook and solution, the exercises, lint
 	@exec $(PY) -m pytest -n 2 --dist loadscope $(ARGS)
 
-gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothing: $(VENV) if it is there, else $(PYTHON)
+gpu-test: ## the GPU's tests and the CUDA lessons on a real GPU; installs nothing: uses $(VENV) if it exists, else $(PYTHON)
 	@exec $(if $(wildcard $(PY)),$(PY),$(PYTHON)) -m llmc.tests.on_gpu $(ARGS)
 
 test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says why when it cannot (no Chromium)
@@ -48,7 +48,7 @@ test-browser: $(BROWSER) ## an exercise in a real JupyterLab and Chromium; says 
 site: $(DOCS) ## the course as pages to read, from the stored outputs, in build/site; its links are checked
 	@exec $(PY) -m sphinx -E -W --keep-going -q -c docs -b html . build/site $(ARGS)
 
-exercises: $(COURSE) ## write exercises/ again from solutions/
+exercises: $(COURSE) ## regenerate exercises/ from solutions/
 	@exec $(PY) -m llmc exercises build $(ARGS)
 
 notebooks: $(COURSE) ## run every notebook and solution and store the outputs

@@ -32,7 +32,9 @@ def check():
     most = max(ALWAYS_FINE, 2 * (os.cpu_count() or 1))
     if numba.config.NUMBA_NUM_THREADS > most:
         threads = numba.config.NUMBA_NUM_THREADS
-        raise UserError(f"NUMBA_NUM_THREADS is {threads}, far more than this machine has cores; choose at most {most}.")
+        raise UserError(
+            f"NUMBA_NUM_THREADS is {threads}, far more threads than this machine has cores; choose at most {most}."
+        )
     if numba.config.DISABLE_JIT:
         raise UserError("NUMBA_DISABLE_JIT leaves the cpu backend without its kernels; unset it, or choose numpy.")
 

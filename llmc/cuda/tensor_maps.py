@@ -67,7 +67,7 @@ def _check(name, item, shape, strides, box, swizzle):
     if row % 16:
         raise _wrong(f"a row of the box has {box[-1]} · {item} = {row} bytes, which is not a multiple of 16")
     if swizzle not in SWIZZLES:
-        raise _wrong(f"swizzle is {swizzle!r}; it is 0, 32, 64 or 128")
+        raise _wrong(f"swizzle is {swizzle!r}; it must be 0, 32, 64 or 128")
     if swizzle and row > swizzle:
         raise _wrong(
             f"a row of the box has {box[-1]} · {item} = {row} bytes, but with swizzle={swizzle} at most {swizzle} fit: "

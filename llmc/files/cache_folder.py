@@ -26,7 +26,7 @@ def objection(folder) -> str:
         tempfile.TemporaryFile(dir=folder).close()  # only an attempt shows it, not the mode
         return ""
     except (AttributeError, OSError, ValueError):  # AttributeError: None, no folder; ValueError: a zero byte
-        return "cannot be written"
+        return "cannot be written to"
 
 
 def is_open_to_others(folder) -> bool:

@@ -270,7 +270,7 @@ def accumulate_returns_from_the_first_sequence(dx, dw, db, dout, x, w, mean, rst
 _by_address = {}
 
 
-@wrong("fast_layernorm_forward", says="your function gives a result again when other numbers are")
+@wrong("fast_layernorm_forward", says="your function returns an old result when new numbers are")
 def fast_with_statistics_by_address(out, mean, rstd, x, w, b, eps=1e-5):
     at = x.ctypes.data, x.shape, eps
     if at not in _by_address:

@@ -39,12 +39,12 @@ def forward_adds_the_bias_in_every_turn(x, w, b):
     return out
 
 
-@wrong("matmul_forward", says="its axes are in another order, and `.transpose(1, 0, 2)` makes it right")
+@wrong("matmul_forward", says="its axes are in a different order, and `.transpose(1, 0, 2)` makes it right")
 def forward_with_all_axes_reversed(x, w, b):
     return np.tensordot(w, x, axes=(1, -1)).T + (0 if b is None else b)
 
 
-@wrong("matmul_forward", says="an axis of length 1 is too much or out of place")
+@wrong("matmul_forward", says="an axis of length 1 is superfluous or out of place")
 def forward_that_makes_three_axes_of_every_x(x, w, b):
     rows = x.reshape(-1, x.shape[-1])
     out = rows @ w.T

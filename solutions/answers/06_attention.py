@@ -179,7 +179,7 @@ def backward_with_einsum_into_views(dout, qkv, probabilities, NH):
     return dqkv
 
 
-@wrong("attention_backward", says="one array is expected, dqkv")
+@wrong("attention_backward", says="one array, dqkv, is expected")
 def backward_returns_three(dout, qkv, probabilities, NH):
     return tuple(_parts_by_einsum(dout, qkv, probabilities, NH))
 

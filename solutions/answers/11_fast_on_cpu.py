@@ -57,7 +57,7 @@ def roof_number_by_number(flops, nbytes, seconds, peak, bandwidth):
     return [np.array(column) for column in zip(*map(one, flops, nbytes, seconds))]
 
 
-@wrong("roofline", says="`min` compares whole things: `np.minimum(a, b)` goes number by number")
+@wrong("roofline", says="`min` compares whole things: `np.minimum(a, b)` works number by number")
 def roof_with_pythons_min(flops, nbytes, seconds, peak, bandwidth):
     attainable = min(peak, flops / nbytes * bandwidth)
     shortest = max(flops / peak, nbytes / bandwidth)
@@ -150,7 +150,7 @@ def _shares_rounded_up(dwte, dwpe, dout, tokens, parts):
                 dwpe[t, c] += dout[b, t, c]
 
 
-@wrong("scatter_add", says="an index outside of its array: in line")
+@wrong("scatter_add", says="an index outside its array: in line")
 def scatter_beyond_the_last_channel(dwte, dwpe, dout, tokens):
     _shares_rounded_up(dwte, dwpe, dout, tokens, 2)
 

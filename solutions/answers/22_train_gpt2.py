@@ -103,7 +103,7 @@ def broken_by_levels(log, healthy):
     return _broken(columns, log, healthy)
 
 
-@wrong("broken_setting", says="Only healthy runs are wrong")
+@wrong("broken_setting", says="Only the answers for healthy runs are wrong")
 def broken_is_never_none(log, healthy):
     return _broken(columns, log, healthy) or "weight_decay"
 
@@ -139,7 +139,9 @@ def budget_that_is_searched():
     return small | {"learning_rate": min(tried, key=tried.get)}
 
 
-@wrong("best_budget", says="Of 2 settings that your function tries it returns those with the largest number of bits, ")
+@wrong(
+    "best_budget", says="Of the 2 settings that your function tries, it returns those with the largest number of bits, "
+)
 def budget_of_the_most_bits():
     candidates = [
         {"layers": 1, "channels": 32, "batch_size": 4},
@@ -154,7 +156,7 @@ def budget_with_a_smaller_batch():
     return {"batch_size": 4}
 
 
-@wrong("best_budget", says="changes GIVEN itself: layers, channels and length were not as given any more")
+@wrong("best_budget", says="changes GIVEN itself: layers, channels and length were no longer as given")
 def budget_written_into_given():
     settings = GIVEN
     settings["layers"], settings["length"] = 1, 16

@@ -124,7 +124,8 @@ def temporary_folder(against) -> str:
     atexit.register(place.cleanup)
     os.environ["NUMBA_CACHE_DIR"] = place.name
     print(
-        f"llmc: {against}, so each start takes ten to thirty seconds longer; set NUMBA_CACHE_DIR to a folder of yours.",
+        f"llmc: {against}, so each start takes ten to thirty seconds longer; "
+        "set NUMBA_CACHE_DIR to a folder of your own.",
         file=sys.stderr,
     )
     return place.name

@@ -57,7 +57,7 @@ def read_index(path) -> dict[str, StoredTensor]:
     with opened(path) as file:
         begin = 8 + int.from_bytes(file.read(8), "little")  # where the numbers begin
         if not 8 < begin <= min(size, LONGEST_HEADER):
-            raise UserError(f"{path} is not a safetensors file, or truncated inside its header; get a fresh copy.")
+            raise UserError(f"{path} is not a safetensors file, or is truncated inside its header; get a fresh copy.")
         raw = file.read(begin - 8)
     try:
         header = json.loads(raw)
@@ -84,11 +84,11 @@ def _entry(path, name, entry, begin, size):
         )
     if begin + last > size:
         raise UserError(
-            f"{path} is truncated: the tensor {name[:80]!r} ends after its {size:,} bytes; get a fresh copy."
+            f"{path} is truncated: the tensor {name[:80]!r} extends past its {size:,} bytes; get a fresh copy."
         )
     if dtype in TYPES and last - first != prod(shape) * TYPES[dtype].itemsize:
         raise UserError(
-            f"{path} is damaged: the tensor {name[:80]!r} does not have the size of its shape; get a fresh copy."
+            f"{path} is damaged: the size of the tensor {name[:80]!r} does not match its shape; get a fresh copy."
         )
     return StoredTensor(path, start=begin + first, dtype=dtype, shape=tuple(shape))
 

@@ -231,7 +231,7 @@ def main(argv=None) -> int:
     """Print what is wrong with the checks. Exit status 1 if anything is."""
     parser = argparse.ArgumentParser(prog="llmc.course.authoring.answers", description="Are the checks right?")
     parser.add_argument("lessons", nargs="*", help="their numbers or names (12); all, if none is given")
-    parser.add_argument("--generated", action="store_true", help="all generated edits of the solutions (minutes each)")
+    parser.add_argument("--generated", action="store_true", help="try all generated edits (minutes for each lesson)")
     parser.add_argument(
         "--one-in", type=int, default=1, metavar="N", help="check one in N of the wrong answers (default: all)"
     )

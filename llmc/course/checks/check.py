@@ -226,7 +226,7 @@ class check:
         names = self.exercise.returns.split()
         if len(names) < 2:
             if isinstance(result, tuple) and any(isinstance(expected[name], np.ndarray) for name in names):
-                told = f"one array is expected, {names[0]}, but your function returned {describe_result(result)}"
+                told = f"one array, {names[0]}, is expected, but your function returned {describe_result(result)}"
                 raise WrongAnswer(told, Kind.SHAPE)
             return dict.fromkeys(names, result)
         wanted = f"{len(names)} results are expected, {listed(names, many=9)}"
@@ -236,7 +236,7 @@ class check:
             raise WrongAnswer(f"{wanted}, but your function returned {describe_result(result)}{why}", Kind.SHAPE)
         found = dict(zip(names, result))
         if exchanged(found, expected):
-            raise WrongAnswer(f"the results are in another order: return {', '.join(names)}", Kind.SHAPE)
+            raise WrongAnswer(f"the results are in the wrong order: return {', '.join(names)}", Kind.SHAPE)
         return found
 
     def call(self, function, *arguments, **options):

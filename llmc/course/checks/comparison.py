@@ -224,7 +224,7 @@ def _about_shape(got, expected) -> str:
         over = next((word for word in ("sum", "mean") if _alike(getattr(expected, word)(), got)), None)
         return f": it is one number, the {over} of all that is expected" if over else ": it is one number"
     if got.shape == (*expected.shape, 1):
-        return f": the last axis has length 1{' and is too much, [..., 0]' * _alike(got[..., 0], expected)}"
+        return f": the last axis has length 1{'; drop it with [..., 0]' * _alike(got[..., 0], expected)}"
     if got.size == expected.size:
         return _as_many(got, expected)
     lead = got.ndim - expected.ndim
@@ -235,7 +235,7 @@ def _about_shape(got, expected) -> str:
         if got.shape == (*expected.shape[:axis], *expected.shape[axis + 1 :]):
             reduced = [(f"the {word} over it", getattr(expected, word)(axis)) for word in ("sum", "mean", "max")]
             reduced += [(f"what belongs at its index {k}", expected.take(k, axis)) for k in (0, -1)]
-            came = next((f": what came is {word}" for word, array in reduced if _alike(array, got)), "")
+            came = next((f": your result is {word}" for word, array in reduced if _alike(array, got)), "")
             return f": axis {axis} of what is expected is missing{came}"
     return ""
 
@@ -243,15 +243,15 @@ def _about_shape(got, expected) -> str:
 def _as_many(got, expected) -> str:
     """Which order of the axes, or which reshape, makes an array of as many numbers right."""
     if [n for n in expected.shape if n != 1] == [n for n in got.shape if n != 1]:
-        return f": an axis of length 1 {'is missing' if got.ndim < expected.ndim else 'is too much or out of place'}"
+        return f": an axis of length 1 {'is missing' if got.ndim < expected.ndim else 'is superfluous or out of place'}"
     if got.size > MANY or got.ndim > MOST:
         return ""
     if _alike(got.reshape(expected.shape), expected):
-        return ": the numbers are right, reshape them"
+        return ": the numbers are right; reshape them"
     for axes in permutations(range(got.ndim)):
         moved = got.transpose(axes)
         if moved.shape == expected.shape and _alike(moved, expected):
-            return f": its axes are in another order, and `.transpose{axes}` makes it right"
+            return f": its axes are in a different order, and `.transpose{axes}` makes it right"
         if _alike(moved.reshape(expected.shape), expected):
             return f": `.transpose{axes}.reshape{expected.shape}` makes it right"
     return ""

@@ -16,13 +16,13 @@ from llmc.course.own_names import is_check_name, is_learners_name
 NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # in a line of code, but not an attribute's
 SET_UP = "hint"  # every set-up cell imports it
 ONE_NUMBER = ("only length-1 arrays", "only 0-dimensional arrays", "only size-1")
-WHOLE_ARRAYS = {  # what wants one number or one truth value, and what goes number by number instead
+WHOLE_ARRAYS = {  # what wants one number or one truth value, and what works number by number instead
     r"\bif\b": "`if` decides once for a whole array: `np.where(condition, …, …)` decides for each number.",
-    r"\band\b": "`and` wants one truth on either side: `(…) & (…)` goes number by number.",
-    r"\bor\b": "`or` wants one truth on either side: `(…) | (…)` goes number by number.",
-    r"(?<!\.)\bmax\(": "`max` compares whole things: `np.maximum(a, b)` goes number by number.",
-    r"(?<!\.)\bmin\(": "`min` compares whole things: `np.minimum(a, b)` goes number by number.",
-    r"\bmath\.": "the functions of `math` take one number: those of `np` go number by number.",
+    r"\band\b": "`and` needs one truth value on each side: `(…) & (…)` works number by number.",
+    r"\bor\b": "`or` needs one truth value on each side: `(…) | (…)` works number by number.",
+    r"(?<!\.)\bmax\(": "`max` compares whole things: `np.maximum(a, b)` works number by number.",
+    r"(?<!\.)\bmin\(": "`min` compares whole things: `np.minimum(a, b)` works number by number.",
+    r"\bmath\.": "the functions of `math` take one number: those of `np` work number by number.",
 }
 LOCKED = "Inputs must stay as they are, and so must views of them: `.copy()` makes an array that can be written to."
 
@@ -79,7 +79,7 @@ def _usual_cause(error, code) -> list[str]:
         return ["In a @ b, the last axis of a must be as long as the second-to-last of b."]
     if isinstance(error, UnboundLocalError):
         name = said.split("'")[1] if "'" in said else "it"  # error.name is None before Python 3.12
-        return [f"No line that ran before this one gave `{name}` a value inside of your function."]
+        return [f"No line that ran before this one gave `{name}` a value inside your function."]
     if isinstance(error, NameError) and is_check_name(error.name):
         return [f"`{error.name}` is a variable of the check cell. Your function can use only its own arguments."]
     if isinstance(error, NameError) and error.name in sys.stdlib_module_names and f"{error.name}." in code:

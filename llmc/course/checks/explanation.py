@@ -149,7 +149,9 @@ def _nearly(it):
     """A sentence if the wrong entries are nearly right: then no term is missing."""
     scale = np.abs(it.target[np.isfinite(it.target)]).max(initial=0.0)
     error = np.abs(it.held - it.target)[it.wrong].max()
-    return [f"It is nearly right, up to {error / scale:.1g} of the largest entry."] if error < NEARLY * scale else []
+    return (
+        [f"It is nearly right, to within {error / scale:.1g} of the largest entry."] if error < NEARLY * scale else []
+    )
 
 
 def _along_axes(wrong) -> list[str]:

@@ -12,7 +12,7 @@ from llmc.course.own_names import learners_names
 
 CLEARLY = 1e-3  # of the largest number: what differs by less may be rounding
 KEEPS = (dict, list, set)
-COMPUTED = "it keeps what it has computed for an array, by its address or its size, though its numbers change"
+COMPUTED = "it keeps what it has computed for an array, by the array's address or size, though the numbers change"
 
 
 def after_success(check) -> str:
@@ -57,7 +57,7 @@ def _stale(call, solution) -> str:
         for label in first.keys() & after.keys() - {f"argument {names[at]}"}:
             same = np.array_equal(first[label], again[label], equal_nan=True) and np.size(first[label]) > 2
             if same and _far(before[label], after[label]) and _far(again[label], after[label]):
-                told = f"your function gives a result again when other numbers are written into `{names[at]}`"
+                told = f"your function returns an old result when new numbers are written into `{names[at]}`"
                 return f"{told}: {COMPUTED}"
     return ""
 

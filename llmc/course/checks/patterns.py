@@ -50,7 +50,7 @@ def never_cleared(it: Difference):
     left = np.abs(it.got - it.expected - GARBAGE) <= LOOSE * GARBAGE
     if left.any() and (left | ~it.wrong).all():
         added = f"{with_verb(it.name, 'was')} added to an array of np.empty"
-        return f"{added}, which holds any numbers: np.zeros makes one of zeros"
+        return f"{added}, which holds arbitrary numbers: np.zeros makes one of zeros"
     return None
 
 

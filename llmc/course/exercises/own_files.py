@@ -119,7 +119,7 @@ def refuse_bad_place(copy, root):
     """Raise UserError when this is no place for a new copy."""
     if (copy / MARKER).is_file():
         update = llmc_command("update", copy)
-        raise UserError(f"{copy} already holds a copy of the course; bring what is new to it with `{update}`.")
+        raise UserError(f"{copy} already holds a copy of the course; bring it up to date with `{update}`.")
     if copy.exists() and not copy.is_dir():
         raise UserError(f"{copy} is a file; name a folder that does not exist yet.")
     if copy.is_dir() and any(copy.iterdir()):

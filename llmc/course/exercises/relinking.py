@@ -51,4 +51,4 @@ def _way(start: Path, target: Path) -> str:
     try:
         return Path(os.path.relpath(target, start)).as_posix()
     except ValueError as error:
-        raise UserError(f"{start} is on another drive than {target}; choose a folder on the same drive.") from error
+        raise UserError(f"{start} is on a different drive from {target}; choose a folder on the same drive.") from error

@@ -51,6 +51,6 @@ class Kept:
         names = " and ".join(f"`{name}`" for name in changed)
         keeps, they = ("keeps", "it") if len(changed) == 1 else ("keep", "them")
         return (
-            f"right, but only the first time: a second launch on the same numbers gives others. {names} {keeps} what "
-            f"the last launch left: set {they} back at its end, or do without {they}."
+            f"right, but only the first time: a second launch on the same numbers gives different results. {names} "
+            f"{keeps} what the last launch left: reset {they} at the end of the kernel, or do without {they}."
         )

@@ -29,7 +29,7 @@ C | 768 in GPT-2 124M | 00 | channels: how many numbers represent one token (the
 V | 50257 in GPT-2 | 00 | vocabulary: the number of different tokens
 Vp | 50304 in GPT-2 | 05 | V padded up to a multiple of 128; tokens V … Vp - 1 never occur
 L | 12 in GPT-2 124M | 07 | layers: the number of transformer blocks, one after the other
-d12, d6 |  | 07 | llm.c's names of sizes: 12 or 6 blocks, and C = 64 times as many; d12 is GPT-2 124M
+d12, d6 |  | 07 | llm.c's names for sizes: 12 or 6 blocks, and C = 64 times as many; d12 is GPT-2 124M
 NH | 12 in GPT-2 124M | 06 | the number of attention heads
 hs | 64 in GPT-2 | 06 | head size, C / NH: the channels of one head
 OC |  | 03 | output channels of a linear layer: the rows of its weight
@@ -52,7 +52,7 @@ GELU | as x | 00 | x times a gate between 0 and 1: large numbers pass, negative 
 qkv | (B, T, 3C) | 06 | queries, keys and values of all heads, in this order
 q, k, v | (B, NH, T, hs) | 06 | what a position looks for, what it offers, what it passes on
 scores, preatt | (B, NH, T, T) | 06 | q · k / √hs, before the softmax; -inf where the key lies in the future
-causal mask | (T, T) | 06 | forbids a position to look at later ones: their scores become -inf before the softmax
+causal mask | (T, T) | 06 | keeps a position from looking at later ones: their scores become -inf before the softmax
 probabilities, att | (B, NH, T, T) | 06 | softmax of the scores: how much each query takes from each key's value
 stats | (B, NH, T) | 11 | ln Σ exp(scores) of each query, from which the probabilities can be recomputed
 softmax | as its input | 00 | e to the power of each number, divided by the sum over the row: shares that add up to 1
@@ -89,7 +89,7 @@ referee, central difference |  | 01 | (f(x + h) - f(x - h)) / 2h in float64: a s
 += |  | 01 | accumulate: add to what a gradient buffer already holds, because a value was used more than once
 # Training
 lr | 3e-4 or so | 00 | learning rate: how far a step goes
-AdamW |  | 09 | the update of this course: a step along m, divided by √v; weight decay comes apart from it
+AdamW |  | 09 | the update of this course: a step along m, divided by √v; weight decay is separate
 m, v | as the parameter | 09 | AdamW's running means of the gradient and of its square (v also stands for the values)
 g | as the parameter | 09 | the gradient (slopes) in one step
 SGD |  | 09 | stochastic gradient descent: a step against the slope that a random batch gives
@@ -174,15 +174,15 @@ TF32, tf32 | 10 bits of fraction | 16 | the format that tensor cores multiply fl
 tensor core |  | 16 | the part of a multiprocessor that multiplies small matrices, all threads of a warp together
 fragment |  | 19 | the part of a small matrix that one lane holds in its registers for a tensor core
 ldmatrix |  | 19 | the instruction that loads four squares of 8 x 8 numbers from shared memory as fragments
-stage, ring |  | 19 | one of several tiles that are filled ahead and used in turns; all of them, round and round
-TMA, tensor map |  | 19 | Hopper's machine for copies, and the 128 bytes that tell it of a matrix
+stage, ring |  | 19 | one of several tiles that are filled ahead and used in turn; all of them, round and round
+TMA, tensor map |  | 19 | Hopper's machine for copies, and the 128 bytes that describe a matrix to it
 mbarrier |  | 19 | a word in shared memory that counts arrivals and bytes of copies, phase after phase
-phase, parity | 0 or 1 | 19 | a phase ends when all is there that an mbarrier counts; their parities are 0, 1, 0, …
+phase, parity | 0 or 1 | 19 | a phase ends when all that an mbarrier counts has arrived; the parities are 0, 1, 0, …
 wgmma, warpgroup | 4 warps | 19 | Hopper's product, which reads shared memory itself, and the warps that ask for it
 descriptor |  | 19 | 64 bits that tell wgmma where a tile lies in shared memory, and how
 producer, consumer |  | 19 | threads that only ask for copies, and those that only use what has arrived
 cluster |  | 19 | blocks that run at the same time and can reach into each other's shared memory
-proxy |  | 19 | a way to shared memory: of ordinary loads and stores, or of TMA and wgmma; a fence lies between
+proxy |  | 19 | a path to shared memory: for ordinary loads and stores, or for TMA and wgmma; a fence lies between
 flash attention |  | 16 | attention by tiles of keys and an online softmax, which never stores the scores
 D | (B, NH, T) | 16 | the sum of dout · out over each head's channels: what a row's softmax needs in its backward pass
 epilogue |  | 17 | what a matrix product does to its results before it stores them: add a bias, GELU, GELU'
@@ -197,12 +197,12 @@ subnormal |  | 18 | a number with the smallest exponent and a 0 in front of the 
 eps of a format, u | 2^-7 in bf16 | 18 | the distance from 1 to the next number; rounding errs by half of it, u, at most
 fp32 | 8 + 23 bits | 18 | 8 bits of exponent, 23 of mantissa: what NumPy calls float32
 bf16 | 8 + 7 bits | 18 | the upper half of an fp32: its range, with two to three decimal digits
-fp16 | 5 + 10 bits | 18 | finer steps than bf16, but only from 0.00006 to 65504 with all its digits
+fp16 | 5 + 10 bits | 18 | finer steps than bf16, but with all its digits only from 0.00006 to 65504
 fp8, e4m3, e5m2 | 8 bits | 18 | 4 bits of exponent and 3 of mantissa, up to 448; 5 and 2, up to 57344
 tie |  | 18 | a number exactly halfway between two numbers of a format; it goes to the one whose last bit is 0
 underflow, overflow |  | 18 | what is too small for a format becomes 0, what is too large becomes infinity
 NaN |  | 18 | not a number: 0/0, inf - inf, and everything that is computed from it
-Kahan's sum, Kahan |  | 18 | a sum with a second number: what the last addition added too much, which the next subtracts
+Kahan's sum, Kahan |  | 18 | a sum with a second number: the excess of the last addition, which the next subtracts
 loss scale, S | 2^16 or so | 18 | a factor on the loss, so that no gradient underflows in fp16; later divided out
 stochastic rounding |  | 18 | up or down by chance, the nearer neighbour more often: right on average
 master weights | as the weights | 18 | an fp32 copy of bf16 weights, which the update changes
@@ -219,7 +219,7 @@ latency, bandwidth | seconds, bytes/s | 21 | what even an empty message takes, a
 bucket |  | 21 | gradients of several tensors that travel as one message
 overlap |  | 21 | gradients travel while the backward pass goes on with those of earlier layers
 DDP |  | 21 | PyTorch's data parallel: buckets of gradients, all-reduced while the backward pass goes on
-deadlock |  | 21 | everybody waits for somebody who waits, too
+deadlock |  | 21 | everybody waits for somebody who is also waiting
 ZeRO-1 |  | 21 | each rank keeps the moments and master weights of one part of every tensor, and updates that part
 # Data
 token, id | 0 … V - 1 | 08 | a string of bytes that occurs often, and its number; the model sees only the numbers

@@ -35,7 +35,7 @@ def compiled(what) -> Row:
     else:
         return Row(what, "kept on the disk")
     place = Path(tempfile.gettempdir()) / f"llmc-{secrets.token_hex(8)}"  # a name that nobody can take first
-    found = "not kept: their folder cannot be written, or is open to other users"
+    found = "not kept: their folder cannot be written to, or is open to other users"
     return Row(what, found, "warning", costs, set_variable(name, place))
 
 

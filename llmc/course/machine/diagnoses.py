@@ -61,7 +61,7 @@ def _slow_kernels(what, found, kernels):
     if not openblas.falls_short(kernels, flags):
         return None
     best, instructions = openblas.best_level(flags), openblas.KERNELS[kernels.lower()]
-    costs = f"this CPU has {best}, BLAS uses {instructions}: matrix products may take twice as long"
+    costs = f"this CPU has {best}, but BLAS uses {instructions}: matrix products may take twice as long"
     if os.environ.get("OPENBLAS_CORETYPE"):
         costs += "; the variable OPENBLAS_CORETYPE is the reason"
         return Row(what, found, "warning", costs, unset_variables("OPENBLAS_CORETYPE"))

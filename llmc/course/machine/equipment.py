@@ -41,7 +41,7 @@ def python(what) -> Row:
     found = f"{platform.python_version()}, llmc {__version__}"
     if not _is_elsewhere():
         return Row(what, found)
-    costs = "this folder was moved or copied after the installation: it is not the course that runs here"
+    costs = "this folder was moved or copied after the installation: the course that runs is in another folder"
     return Row(what, f"{found}, from another folder", "warning", costs, pip("install", "-e", "."))
 
 
@@ -145,7 +145,7 @@ def training_bfloat16(what) -> Row:
     if onednn.multiplies_bfloat16():
         return Row(what, f"multiplied by the processor's own instructions, with {matmul_bfloat16.description()}")
     if not facts.cpu_flags() & BFLOAT16:
-        return Row(what, "multiplied as float32: this processor has no instructions for it, bf16 saves only memory")
+        return Row(what, "multiplied as float32: this processor has no instructions for it, so bf16 saves only memory")
     found = "multiplied as float32, though this processor has instructions for it"
     costs = "training with --precision bf16 is no faster than with fp32 (a download of 39 MB)"
     return Row(what, found, "missing", costs, pip("install", onednn.WHEEL))

@@ -20,7 +20,9 @@ def mpi(what) -> Row:
     if package and mpirun:
         return Row(what, f"mpi4py {package}, {mpirun}")
     if not package and not mpirun:
-        costs = 'nothing on this machine, where --ranks starts the processes; on several, the extra "mpi" is one way'
+        costs = (
+            'nothing on this machine, where --ranks starts the processes; across machines, the extra "mpi" is one way'
+        )
         return Row(what, "not installed", "missing", costs)
     found, lacking = (f"mpi4py {package}", "mpich") if package else (mpirun, "mpi4py")
     costs = "mpirun starts processes that do not know of one another" if mpirun else "nothing starts MPI programs"

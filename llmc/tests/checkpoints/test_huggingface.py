@@ -298,9 +298,9 @@ def test_other_tensors_are_refused(folder, name, tensor, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not a safetensors file, or truncated"),
-        (b"\xff" * 8, "not a safetensors file, or truncated"),
-        ((90).to_bytes(8, "little") + b"{}", "not a safetensors file, or truncated"),
+        (b"", "not a safetensors file, or is truncated"),
+        (b"\xff" * 8, "not a safetensors file, or is truncated"),
+        ((90).to_bytes(8, "little") + b"{}", "not a safetensors file, or is truncated"),
         ((2).to_bytes(8, "little") + b"[]", "header is not a JSON object"),
         ((2).to_bytes(8, "little") + b"\xff\xff", "header is not a JSON object"),
         ((5000).to_bytes(8, "little") + b"[" * 5000, "header is not a JSON object"),
@@ -326,8 +326,8 @@ def test_files_of_another_kind_are_refused(folder, content, message):
         ({"data_offsets": [0, 2**40]}, "incorrectly"),
         ({"data_offsets": [30, 38]}, "truncated"),
         ({"dtype": 4}, "incorrectly"),
-        ({"dtype": "F64"}, "does not have the size of its shape"),
-        ({"shape": [3]}, "does not have the size of its shape"),
+        ({"dtype": "F64"}, "does not match its shape"),
+        ({"shape": [3]}, "does not match its shape"),
     ],
 )
 def test_header_entries_are_checked(tmp_path, entry, message):

@@ -39,7 +39,7 @@ def test_rows_and_columns():
 def test_leading_axes_are_flattened_or_left_out():
     assert "rows are axis 0 and 1 (2 · 3), columns axis 2 (4)" in drawn((2, 3, 4), np.s_[1, 2])[0]
     html, rows = drawn((2, 3, 4, 4), np.s_[..., np.triu(np.ones((4, 4), bool), 1)])
-    assert "alike for all of axis 0 and 1; rows are axis 2 (4), columns axis 3 (4)" in html
+    assert "the same for all of axis 0 and 1; rows are axis 2 (4), columns axis 3 (4)" in html
     assert rows == ["·✗✗✗", "··✗✗", "···✗", "····"]
 
 

@@ -137,7 +137,7 @@ extern "C" __global__ void k(float* y, int n)
 
 def test_what_the_last_launch_left_is_named_and_put_back():
     kernel, told = again(QUEUE)
-    assert "second launch on the same numbers gives others. `next` keeps what the last launch left" in told
+    assert "second launch on the same numbers gives different results. `next` keeps what the last launch left" in told
     y = np.zeros(20, np.float32)  # (n,)
     inspect(kernel, (2,), (4,), (y, 20))
     assert y.tolist() == list(range(1, 21)), "the next check begins with 3 again"

@@ -107,7 +107,7 @@ def test_just_below_the_bar_is_refused_on_a_quiet_machine_and_passes_on_a_busy_o
     with pytest.raises(WrongAnswer, match=r"right, but it is 1\.20 times as fast as the given one \(yours: 10\.0 ms\)"):
         judge(quiet, quiet.works(12), quiet.works(10))
     said = judge(busy, busy.works(12), busy.works(10))
-    assert said.startswith("Measured under load (other programs had the processor 80% of the time), it is 1.20 times")
+    assert said.startswith("Measured under load (other programs used the processor 80% of the time), it is 1.20 times")
     assert "as the given one (yours: 10.0 ms)" in said  # what the answer itself took
     assert said.endswith("the goal is at least 1.25 times as fast. Run this cell again when the machine is quiet.")
 

@@ -36,7 +36,7 @@ def test_settings_are_the_package_s_and_not_the_best_of_those_tried():
     names = vars(TrainSettings())
     assert settings.refused({name: names[name] for name in settings.RANGES}, settings.RANGES, {}) is None
     runs = [((4, 1e-3, 1), 2.5), ((4, 3e-3, 1), 2.3), ((16, 1e-3, 1), 2.7), ((16, 1e-3, 0.1), 3.0)]
-    of_three = "of 3 settings that your function tries it returns those with"
+    of_three = "of the 3 settings that your function tries, it returns those with"
     assert settings.not_the_least(runs, (4, 1e-3), "loss").startswith(f"{of_three} a loss of 2.500, and the smallest")
     assert "those with the largest loss, 2.700" in settings.not_the_least(runs[:3], (16, 1e-3), "loss")
     assert settings.not_the_least(runs, (4, 3e-3), "loss") == settings.not_the_least(runs, (8, 3e-3), "loss") == ""

@@ -59,7 +59,7 @@ def test_an_address_where_no_array_is_known_is_told(emulator):
     out, rows = np.zeros((2, 4), np.float32), np.array([1 << 40, 1 << 40], np.uint64)
     given = (np.array(matrix(out), MATRIX), rows, np.zeros(2, MATRIX), 1)
     text = inspect(RawKernel(CODE, "add"), (1,), (1,), given).problems[0].text
-    assert "The address stands in rows, but no variable of the functions that are running holds an array" in text
+    assert "The address is in rows, but no variable of the functions that are running holds an array" in text
 
 
 def test_another_threads_variable_cannot_be_reached(emulator):

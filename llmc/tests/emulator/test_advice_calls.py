@@ -97,7 +97,7 @@ def test_a_local_without_a_value_is_a_note(report):
     assert found.ok
     (note,) = found.notes
     assert (note.kind, note.line, note.line2) == ("uninitialised-local", at("used"), at("declared"))
-    assert f"may use sum, declared on line {at('declared')}, before it has got a value" in note.text
+    assert f"may use sum, declared on line {at('declared')}, before it has a value" in note.text
     (note,) = report("lanes_without_a_value", 32, 20).notes
     assert (note.line, note.line2) == (at("lane-used"), at("lane-declared"))
 

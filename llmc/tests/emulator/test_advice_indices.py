@@ -165,7 +165,7 @@ pytestmark = pytest.mark.usefixtures("emulator", "one_second")
     [
         ("loop_that_bounds_the_column", "o condition around this line mentions `row`"),
         ("moved_pointer", "o condition around this line mentions `row`"),
-        ("loop_that_counts_down", "which a check such as `if (i < n)` must keep away, or the index itself is wrong."),
+        ("loop_that_counts_down", "a check such as `if (i < n)` must keep them away, or the index itself is wrong."),
         ("compared_for_another_line", "o condition around this line mentions `t`"),
     ],
 )
@@ -284,9 +284,9 @@ def test_a_check_that_lets_one_too_many_through_is(report):
 
 def test_an_index_that_a_loop_has_left_is_named(report):
     one = (np.zeros(64, np.float32), np.zeros(64, np.float32))
-    told = f"Behind the loop on line {at('ended')}, `k` is the first number for which it no longer runs."
+    told = f"After the loop on line {at('ended')}, `k` is the first number for which it no longer runs."
     assert told in report("reads_behind_a_loop", 1, arrays=one).problems[0].text
-    assert "Behind the loop" not in report("counts_again_behind_a_loop", 1, arrays=one).problems[0].text
+    assert "After the loop" not in report("counts_again_behind_a_loop", 1, arrays=one).problems[0].text
 
 
 def test_the_argument_that_is_null_is_named(emulator):
@@ -306,7 +306,7 @@ def test_what_is_written_behind_a_local_array_ends_the_kernel_and_not_the_proces
         x[0] = acc[n - 2].x;
     }}"""
     report = inspect(RawKernel(code, "k"), (1,), (1,), (np.zeros(1, np.float32), 8))
-    assert "something was written behind the end of a local array" in report.problems[0].text
+    assert "something was written past the end of a local array" in report.problems[0].text
 
 
 PAST_A_ROW = r"""

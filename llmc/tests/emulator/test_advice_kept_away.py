@@ -129,12 +129,12 @@ pytestmark = pytest.mark.usefixtures("emulator", "one_second")
 
 def test_an_unwritten_element_between_rows_may_be_padding(report):
     text = report("padded").problems[0].text
-    assert "So far s[0] to s[31] and s[33] are written, s[32] between them is not: is it the padding" in text
+    assert "So far s[0] to s[31] and s[33] are written, but s[32] between them is not: is it the padding" in text
 
 
 def test_threads_that_break_out_of_a_loop_may_have_written_nothing(report):
     text = report("leaves_a_loop").problems[0].text
-    assert f"Do threads leave by the `break` on line {at('breaks')} before they have written theirs?" in text
+    assert f"Do threads leave by the `break` on line {at('breaks')} before they have written their elements?" in text
 
 
 def test_a_barrier_in_a_branch_is_named_by_its_if(report):
@@ -157,12 +157,15 @@ def test_a_barrier_in_a_branch_comes_before_one_that_its_threads_come_to_once_mo
     [
         ("if (t < n) __syncthreads();", "take the barrier out of the `if`."),
         ("if (t < n) {\n s[t] = 1;\n __syncthreads();\n }", "end the `if` before it."),
-        ("if (t < n) {\n __syncthreads();\n s[t] = 1;\n }", "begin the `if` behind it."),
+        ("if (t < n) {\n __syncthreads();\n s[t] = 1;\n }", "begin the `if` after it."),
         ("if (t < n) {\n s[t] = 1;\n __syncthreads();\n s[t] = 2;\n }", "and begin another one after it."),
         ("if (t < n) {\n for (int k = 0; k < 2; k++) {\n __syncthreads();\n }\n }", "put the `if` in there"),
         ("for (int k = 0; k < n; k++) {\n __syncthreads();\n }", None),
-        ("for (int k = 0; k < t; k++) {\n __syncthreads();\n }", "go through the loop equally often"),
-        ("for (int k = 0; k < n; k++) {\n if (t) break;\n __syncthreads();\n }", "go through the loop equally often"),
+        ("for (int k = 0; k < t; k++) {\n __syncthreads();\n }", "go through the loop the same number of times"),
+        (
+            "for (int k = 0; k < n; k++) {\n if (t) break;\n __syncthreads();\n }",
+            "go through the loop the same number of times",
+        ),
     ],
 )
 def test_what_to_do_about_a_barrier_depends_on_what_is_around_it(body, words):
@@ -187,7 +190,7 @@ def test_the_line_on_which_lanes_left_is_named(report):
 def test_a_return_that_asks_for_a_number_of_the_threads_own_may_mean_one_of_the_warps(report):
     text = report("a_row_for_each_lane", 32, 20).problems[0].text
     assert f"it asks for `row`, which differs between the lanes of a warp (line {at('row')})" in text
-    assert "If a whole warp should have one `row`, the thread's number is divided by 32 there" in text
+    assert "If a whole warp should have one `row`, divide the thread's number by 32 there" in text
 
 
 def test_a_loop_that_asks_for_the_lane_is_named_and_a_return_that_does_not_is_not(report):
@@ -205,7 +208,7 @@ def test_a_call_in_a_loop_is_named_where_lanes_meet_in_another_one(report):
 
 def test_lanes_with_another_bound_each_are_not_told_to_put_an_if_around_the_call():
     text = advice_on_rounds("a_loop_with_a_bound_of_the_lanes_own", "bound-of-its-own")
-    assert "go through the loop equally often" in text and "but not around the call" in text
+    assert "go through the loop the same number of times" in text and "but not around the call" in text
 
 
 def advice_on_rounds(kernel, mark):

@@ -73,7 +73,11 @@ def test_casts_are_found_in_the_text(text, changed):
 )
 def test_a_shift_by_all_the_bits_is_named(shift, by):
     got, _ = report(f"out[t] = {shift};", [0, 0, 0])
-    assert got.kinds == {"shift"} and f"{by} is no distance for a shift of 32 bits" in str(got) and "a GPU" in str(got)
+    assert (
+        got.kinds == {"shift"}
+        and f"{by} is not a valid distance for a shift of 32 bits" in str(got)
+        and "a GPU" in str(got)
+    )
 
 
 def test_a_sum_comes_before_a_shift():

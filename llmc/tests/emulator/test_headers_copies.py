@@ -59,7 +59,7 @@ TOO_EARLY = {  # what is asked for, and what to do about it
     ),
     "waits for an older group": (
         WAITS["cp.async"].replace("prior(0)", "prior(1)"),
-        "`__pipeline_wait_prior(1)` does not wait for the last group, and this copy belongs there",
+        "`__pipeline_wait_prior(1)` does not wait for the last group, which includes this copy",
     ),
     "group": ("cg::memcpy_async(block, s, x, 256);", "wait (`cg::wait(block)`), then"),
     "barrier": (WAITS["barrier"].replace("arrived.arrive_and_wait();", ""), "wait (`barrier.arrive_and_wait()`), then"),

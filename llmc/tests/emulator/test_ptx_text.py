@@ -159,14 +159,14 @@ def test_ptx_in_a_header_of_the_user(tmp_path):
 REFUSED = {  # statement: (line in it, what is said)
     'asm("exit;");': (
         1,
-        r"does not run the PTX instruction `exit`; it knows cp\.async, ldmatrix.*; write it in CUDA C",
+        r"does not run the PTX instruction `exit`; it supports cp\.async, ldmatrix.*; write it in CUDA C",
     ),
     'asm("mov.u32 %0, 1;\\n"\n    "tensormap.cp_fenceproxy.b64 [%1], 4;" : "=r"(y) : "r"(x));': (
         2,
         r"`tensormap\.cp_fenceproxy",
     ),
     'asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%0},{%0},{%0},{%0,%0};" : "=d"(d));': (
-        *(1, r"of mma\.sync it knows m16n8k4 and m16n8k8 of tf32"),
+        *(1, r"for mma\.sync it supports m16n8k4 and m16n8k8 of tf32"),
     ),
     'asm("LOOP: bra AROUND;");': (1, "branches to `AROUND`, but has no such label"),
     'asm("mov.u32 %0, 1" : "=r"(y));': (1, "`mov.u32 %0, 1` does not end with a `;`"),

@@ -145,7 +145,7 @@ WRONG = {
     "rows of the box": (lambda: (numbers((8, 8)), (4, 3)), "3 · 4 = 12 bytes, which is not a multiple of 16"),
     "too large": (lambda: (numbers((512, 8)), (512, 8)), "1 to 256 elements"),
     "swizzle": (lambda: (numbers((8, 64)), (8, 64), 128), "at most 128 fit: make the box 32 elements wide"),
-    "no swizzle": (lambda: (numbers((8, 64)), (8, 4), 16), "it is 0, 32, 64 or 128"),
+    "no swizzle": (lambda: (numbers((8, 64)), (8, 4), 16), "it must be 0, 32, 64 or 128"),
     "axes": (lambda: (numbers((8, 64)), (8,)), "1 axes, the array 2"),
     "strides": (lambda: (numbers((8, 6)), (4, 4)), "24 bytes apart, not a positive multiple of 16"),
     "order": (lambda: (numbers((8, 8)).T, (4, 4)), "the last axis is not contiguous"),

@@ -29,7 +29,7 @@ class LeftRunning:
         if any(_sample(array).tobytes() != sample.tobytes() for array, sample in zip(arrays, returned)):
             raise WrongAnswer(
                 "your function returned while threads that it had started were still writing: wait for each of them,"
-                " with join(), or for a future with result()."
+                " with join() or, for a future, result()."
             )
 
 
@@ -42,17 +42,15 @@ RACE = 'lesson 11, section "9.1 · A race"'  # a test compares this title with t
 
 
 def no_race(watch):
-    """Raise WrongAnswer if `find_races` saw a race, or an index outside of its array; None proves nothing."""
+    """Raise WrongAnswer if `find_races` saw a race, or an index outside its array; None is no evidence."""
     if watch is not None and watch.outside:
         raise WrongAnswer(
-            f"an index outside of its array: {watch.outside}. Compiled, nothing checks an index: your function reads "
+            f"an index outside its array: {watch.outside}. Compiled code checks no index: your function reads "
             "and writes whatever lies there."
         )
     if watch is not None and watch.races:
         race = watch.races[0]
-        shared = (
-            f" All turns share `{race.array}`, which is made outside of the loop: make scratch memory inside of it."
-        )
+        shared = f" All turns share `{race.array}`, which is made outside the loop: make scratch memory inside it."
         overlap = f" {race.overlap}." if race.overlap else ""
         raise WrongAnswer(
             f"a race: {race}. Numba may run both at the same time, and then one of the two is lost."

@@ -67,7 +67,7 @@ def _without_repetition(error):
 def _axes(ndim, dropped, shape) -> str:
     """ "rows are axes 0 and 1 (4 · 5), columns axis 2 (7)"."""
     some = lambda *axes: " and ".join(map(str, range(*axes)))  # noqa: E731
-    same = f"alike for all of axis {some(dropped)}; " if dropped else ""
+    same = f"the same for all of axis {some(dropped)}; " if dropped else ""
     rows = f"rows are axis {some(dropped, ndim - 1)} ({' · '.join(map(str, shape[:-1]))}), " if shape[:-1] else ""
     return f"{same}{rows}columns axis {ndim - 1} ({shape[-1]})"
 

@@ -8,7 +8,7 @@ from traceback import walk_tb
 
 WRITES = ("setitem(readonly array", "Cannot modify readonly array", "explicit output that is read-only")
 PARALLEL = (
-    "Plain Python has nothing against it, but the turns of a prange run at the same time, in any order: leave its "
+    "Plain Python allows it, but the turns of a prange run at the same time, in any order: leave its "
     "index as it is, and use other names for what changes from turn to turn."
 )
 ADVICE = "Remove the line `@njit(…)` above the function and run it on small arrays: Python says more."

@@ -111,7 +111,7 @@ def _load(given) -> str:
     """What disturbed the calls of the given function (turns, 3), which does the same each time; or ""."""
     (passed, held, _), (low, high) = given.sum(axis=0), np.percentile(given[:, PROCESSOR], [25, 75])
     if held < 0.9 * passed:
-        return f"other programs had the processor {1 - held / passed:.0%} of the time"
+        return f"other programs used the processor {1 - held / passed:.0%} of the time"
     if high > 1.3 * low:
         return f"the given function took {1e3 * low:.1f} ms in one turn and {1e3 * high:.1f} ms in another"
     return ""

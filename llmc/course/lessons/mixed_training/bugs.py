@@ -83,7 +83,7 @@ class Runs:
         if not known or any(name not in self.suspects for name in exact):
             raise WrongAnswer(f"train takes a list of suspects, not {exact!r}", Kind.SHAPE)
         if len(self.asked) == MANY:
-            raise WrongAnswer(f"after {MANY} runs the search still goes on", Kind.DEMAND, table=self.table[:9])
+            raise WrongAnswer(f"after {MANY} runs the search is still going on", Kind.DEMAND, table=self.table[:9])
         self.asked.append(exact)
         return self.run(len(self.asked))
 

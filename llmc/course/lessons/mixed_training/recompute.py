@@ -122,11 +122,11 @@ def judge_schedule(c, function, what, net, limit, most):
     if cost.peak > limit:
         k = int(memory_in_time(net, schedule).argmax())
         told = f"{what}: possible, but {cost.peak:,} bytes are in memory at once, and the limit is {limit:,}"
-        more = f"The most are there when item {k} of {len(schedule)} makes {schedule[k][1]}."
+        more = f"The peak comes when item {k} of {len(schedule)} makes {schedule[k][1]}."
     elif again > most:
         told = f"{what}: it fits, but making tensors again takes {again:.1%} of a forward pass; {most:.0%} will do"
         ours, kind = play(net, greedy(net, limit)).us / once - 1, Kind.DEMAND
-        more = f"With the fewest µs a byte given up first, and recomputed as late as possible, it takes {ours:.1%}."
+        more = f"Giving up the fewest µs a byte first, and recomputing as late as possible, takes {ours:.1%}."
     else:
         return c.say(f"{what}: {again:.1%} of a forward pass is recomputed.") if most < 1 else None
     raise WrongAnswer(told, kind, more=[*(_known(c, function) if c.explains else ()), more], look=WHERE)
@@ -244,15 +244,15 @@ Exercise(
     look="5.2 · A schedule",
     mistakes=rf"""
         = a schedule that keeps everything | {FITS} => True
-        = a schedule that holds only the tensors it keeps to the limit: others are in memory between
+        = a schedule that holds only the tensors it keeps to the limit: others are in memory in between
             | {FITS} => sum(layers[name].size for name in kept) <= limit
         = a schedule that gives up the tensors with the most µs a byte first | {PRICE} => layer.size / layer.us
         = a schedule that gives up the fastest tensors first, whatever their bytes | {PRICE} => layer.us
         = a schedule that gives up the largest tensors first, whatever their µs | {PRICE} => -layer.size
-        = a schedule that drops what it has made again at once, though other layers need it | {LAST_USE} => drop(kept)
+        = a schedule that at once drops what it has made again, though other layers need it | {LAST_USE} => drop(kept)
         = a schedule that drops tensors a layer too early
             | {LAST_USE} => {LAST_USE.replace("[:k]", "[: max(k - 1, 0)]")}
-        = a schedule that has tensors until the backward pass of their own layer, though nobody needs them any more
+        = a schedule that keeps tensors until the backward pass of their own layer, though nobody needs them any more
             | {LAST_USE} => drop(memory - {{net[k].name}})
     """,
 )

@@ -37,7 +37,7 @@ class Panel:
         try:
             self.show(int(encode(float(self.field.value), self.fmt)))
         except ValueError:
-            self.text.value = "Type a number, 0.1 or 1e-8 or inf."
+            self.text.value = "Type a number, such as 0.1, 1e-8 or inf."
 
     def step(self, by):
         """The neighbour: the pattern, read as a whole number, plus or minus 1; away from 0 is plus."""

@@ -34,7 +34,7 @@ def unchanged(given):
         given.clear()
         given.update(before)
     if changed:
-        were = f"{listed(changed)} {'was' if len(changed) == 1 else 'were'} not as given any more"
+        were = f"{listed(changed)} {'was' if len(changed) == 1 else 'were'} no longer as given"
         do = "Return a dict of what differs, or change a copy, GIVEN.copy(). GIVEN has its values again now."
         raise WrongAnswer(f"your function changes GIVEN itself: {were}", more=[do])
 

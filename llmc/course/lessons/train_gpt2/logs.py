@@ -134,7 +134,7 @@ def judge_answers(c, tried):
     c.calls.clear()  # the last of them need not be a wrong one
     run, answer = min(wrong, key=lambda each: each[0].setting is None)  # a broken run, where there is one
     broken = f"the broken setting was {run.setting!r} ({run.value} instead of {SETTINGS.get(run.setting)})"
-    told = f"{broken if run.setting else 'nothing was broken in one of the runs'}, and your answer is {answer!r}"
+    told = f"{broken if run.setting else 'one of the runs was healthy'}, and your answer is {answer!r}"
     more = [f"{len(wrong)} of {len(tried)} logs got a wrong answer.", *_in_common(tried, wrong)]
     for whose, log in (("its", run.log), ("the healthy", healthy())):
         loss, val = (np.array(re.findall(rf"{name}:(\S+)", log), float) for name in ("trl", "tel"))
@@ -147,7 +147,7 @@ def _in_common(tried, wrong):
     kinds = {run.setting for run, _ in wrong}
     right = {run.value for run, answer in tried if run.setting in kinds and run.setting == answer}
     if kinds == {None}:
-        yield "Only healthy runs are wrong."
+        yield "Only the answers for healthy runs are wrong."
     elif len(kinds) == 1 and not right & {run.value for run, _ in wrong}:
         values, kind = ", ".join(sorted(right)), repr(*kinds)
         yield f"With {kind} at {values} the answer is right." if right else f"Only {kind} is wrong, and always."

@@ -94,7 +94,7 @@ def not_the_least(runs, chosen, what) -> str:
     if not least < score:
         return ""
     which = f"the largest {what}, {score:.3f}" if score >= max(scores.values()) else f"a {what} of {score:.3f}"
-    tried = f"of {len(scores)} settings that your function tries it returns those with {which}"
+    tried = f"of the {len(scores)} settings that your function tries, it returns those with {which}"
     return f"{tried}, and the smallest is {least:.3f}"
 
 

@@ -250,7 +250,7 @@ def _run(command, folder, failure):
             raise _no_compiler(command, f"ends with status {done.returncode} and does not say why")
         raise failure(done.stderr.strip())
     if "-o" in command and not Path(folder, command[command.index("-o") + 1]).exists():
-        raise _no_compiler(command, "claims success and has written nothing")
+        raise _no_compiler(command, "claims success but has written nothing")
     return done.stderr
 
 

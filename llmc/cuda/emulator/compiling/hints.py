@@ -14,8 +14,8 @@ ADDRESS = "the first argument of an atomic is an address: `&x[i]`, or `x + i`"
 MASK = "its first argument is the mask of the lanes that take part: `__shfl_down_sync(0xffffffff, value, 16)`"
 ONE_TYPE = "both arguments must have the same type: `fmaxf(x, 0.0f)` for floats"
 CUB = (
-    "of CUB the emulator has WarpReduce, WarpScan, BlockReduce, BlockScan, BlockLoad, BlockStore, BlockExchange and "
-    "BlockRadixSort, all in cub/cub.cuh"
+    "the emulator has these parts of CUB: WarpReduce, WarpScan, BlockReduce, BlockScan, BlockLoad, BlockStore, "
+    "BlockExchange and BlockRadixSort, all in cub/cub.cuh"
 )
 MIXED = "convert one of the two first, as in `__bfloat162float(h) + 1.5f` or `__half2float(h) + 1.5f`"
 HINTS = (  # (pattern in the compiler's message, hint)
@@ -47,9 +47,12 @@ HINTS = (  # (pattern in the compiler's message, hint)
     (r"expected declaration before '\}'|extraneous closing brace", "there is one `}` too many"),
     (
         r"'else' without|expected expression.*else",
-        "between if and else there is one statement: put several into braces",
+        "only one statement can stand between if and else: put several in braces",
     ),
-    (r"expected (?:primary-)?expression|expected unqualified-id", "a word or bracket is missing, or one too many"),
+    (
+        r"expected (?:primary-)?expression|expected unqualified-id",
+        "a word or bracket is missing, or there is one too many",
+    ),
     (r"assignment of read-only|cannot assign to|read-only variable", "what is declared const cannot be written to"),
     (r"invalid conversion from 'const|discards qualifiers", "a pointer to const cannot become one that writes"),
     (r"return-statement with a value|should not return a value", "a kernel returns nothing: `return;` ends it"),
@@ -60,7 +63,7 @@ HINTS = (  # (pattern in the compiler's message, hint)
     ),
     (
         r"request for member .* non-class type|member reference base type",
-        "it is no object: an array does not know its size",
+        "it is not an object: an array does not know its size",
     ),
     (
         r"operator\[\]' \(operand types are '\w+\d'|type '(?:float|int)\d' does not provide a subscript",
@@ -88,12 +91,12 @@ HINTS = (  # (pattern in the compiler's message, hint)
     (r"(?:is not a member of|in namespace) 'cub'", CUB),
     (
         r"\\U0000feff|\ufeff|U\+FEFF",
-        "the text begins with a byte-order mark, which is no part of C: read the file with encoding='utf-8-sig'",
+        "the text begins with a byte-order mark, which is not part of C: read the file with encoding='utf-8-sig'",
     ),
     (r"too (?:few|many) arguments", "call it with exactly the arguments that it is declared with"),
     (r"no matching function", "no function of that name takes these arguments"),
     (r"redefinition of|redeclaration of|conflicting declaration", "this name is declared twice"),
-    (r"lvalue required", "only a variable or an element of an array can be here"),
+    (r"lvalue required", "only a variable or an element of an array can stand here"),
 )
 HEADERS = (  # (name, header that declares it)
     (r"(?:__)?half2?$|__\w*half\w*$|h(?:add|mul|exp|sqrt)\w*$", "cuda_fp16.h"),
@@ -115,7 +118,7 @@ OTHER_HEADERS = (  # (header that is not there, what to do)
     (r"^(?:cute|cutlass)/", "CUTLASS is not one of them; write out what the kernel needs of it"),
     (
         r"\.(?:h|hpp|cuh|cu|inl)$",
-        "for a header of your own pass its folder, options=('-Ifolder',), or copy what the kernel needs of it "
+        "for a header of your own, pass its folder, options=('-Ifolder',), or copy what the kernel needs of it "
         "into the text",
     ),
     (r"", "leave out the #include"),
@@ -133,7 +136,7 @@ FROM_HOST = (  # (names, hint)
     ),
     (
         ("strlen", "strcmp", "strcpy", "sprintf", "fopen", "exit", "time"),
-        "it is a function of the host, which no GPU has",
+        "it is a host function, which no GPU has",
     ),
     (("cg",), "write `namespace cg = cooperative_groups;` after #include <cooperative_groups.h>"),
 )
@@ -152,7 +155,7 @@ def by_name(name, code="") -> str:
     if known := next((hint for names, hint in FROM_HOST if name in names), ""):
         return known
     if name in ("__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"):
-        return f"CUDA has it no longer: `{name}_sync(0xffffffff, …)` takes the mask of the lanes that take part first"
+        return f"CUDA no longer has it: `{name}_sync(0xffffffff, …)` takes the mask of the lanes that take part first"
     if re.match(r"(?:cuda|cublas|cublasLt|cudnn|cufft|nccl)[A-Z]", name):
         return "it belongs to the host's part of CUDA: leave it out, and do this from Python"
     header = next((header for pattern, header in HEADERS if re.match(pattern, name)), "")

@@ -16,10 +16,10 @@ ON_A_GPU = {"__device__", "__global__", "constexpr"}
 OF_BOTH = "expect unreachable assume bit_cast isnan LINE FILE FUNCTION offsetof addressof launder is_constant_evaluated"
 OF_THE_HOST = {  # what CUDA's compiler does not know: what to write instead
     r"thread_local": "a local variable is each thread's own",
-    r"__u?int128(?:_t)?": "keep the number in two of 64 bits",
+    r"__u?int128(?:_t)?": "keep the number in two 64-bit ones",
     r"__typeof__|typeof": "write `auto`, or `decltype(x)`",
     r"register": "leave the word out",
-    r"_Float16|__fp16": "write `__half` of <cuda_fp16.h>",
+    r"_Float16|__fp16": "write `__half` from <cuda_fp16.h>",
     rf"__builtin_(?!(?:{OF_BOTH.replace(' ', '|')})\b)\w+": "write CUDA's own function, such as __popc or fabsf",
     r"__(?:FLT|DBL|INT|LONG|LONG_LONG|SCHAR|SHRT)_\w+__": "write FLT_MAX, INT_MAX and the like",
 }
@@ -53,7 +53,7 @@ def _no_value_in_shared_memory(text):
         raise _wrong(
             text,
             match.start(),
-            "a __shared__ variable cannot begin with a value; let threads write it, then `__syncthreads();`",
+            "a __shared__ variable cannot have an initial value; let threads write it, then `__syncthreads();`",
         )
 
 
@@ -79,7 +79,7 @@ def _no_function_of_the_host(code, text, names):
             raise _wrong(
                 text,
                 pieces[i].start,
-                f"{name} is a function of the host, for it lacks `__device__`; write `__device__` in front of it",
+                f"{name} is a host function, because it lacks `__device__`; write `__device__` in front of it",
             )
 
 

@@ -65,7 +65,7 @@ def _out_of(code, head, line) -> str:
     before, after = (re.search(r"[\w?]", part) for part in (before, after))
     if before and after:
         return "end the `if` before it, and begin another one after it."
-    alone = "begin the `if` behind it." if after else "take the barrier out of the `if`."
+    alone = "begin the `if` after it." if after else "take the barrier out of the `if`."
     return "end the `if` before it." if before else alone
 
 
@@ -88,11 +88,14 @@ def _rounds(code, head, lanes) -> str:
         name, begins = first[1], f"{first[1]} = {' '.join(first[2].split())}"
         return (
             f"each lane goes through it with numbers of its own (`{begins}`). If the call is meant for what the lanes "
-            "have gathered, put it after the loop; if it is meant in every turn, all lanes need as many turns, and "
-            f"with the same `{name}` if it puts together what they have for one `{name}`."
+            "have gathered, put it after the loop; if it is meant in every turn, all lanes need the same number of "
+            f"turns, with the same `{name}` if it puts together what they have for one `{name}`."
         )
     who, apart = ("lanes", ", but not around the call") if lanes else ("threads", "")
-    return f"let all {who} go through the loop equally often, and put an `if` around what only some should do{apart}."
+    return (
+        f"let all {who} go through the loop the same number of times, and put an `if` around what only some should "
+        f"do{apart}."
+    )
 
 
 def barrier_divergence(found) -> str:
@@ -122,7 +125,7 @@ def inactive_lane(found) -> str:
     if loop := _left_by_some(code, found.line, found.line2):
         return (
             f"{rule}, but lanes leave the loop on line {loop} at different turns: put the call after the loop, or let "
-            "all lanes go through it equally often."
+            "all lanes go through it the same number of times."
         )
     caller, of_another = (*found.chains[0], 0, 0)[1], {}
     calls = _calls(code, found.line, caller)  # lanes that are ahead may be in another call of it
@@ -157,7 +160,7 @@ def _of_a_thread(texts, line, to_do) -> str:
             if "threadIdx" in value:
                 return (
                     f"it asks for {asked[name]}`{name}`, which differs between the lanes of a warp (line {number}). If "
-                    f"a whole warp should have one `{name}`, the thread's number is divided by 32 there; else "
+                    f"a whole warp should have one `{name}`, divide the thread's number by 32 there; else "
                     f"{LEAVE_TOGETHER}"
                 )
             asked |= {made: f"`{name}`, which is made from " for made in NAME.findall(value) if made not in asked}

@@ -22,7 +22,7 @@ DYNAMIC = "pass enough bytes as `shared_mem` at the launch"
 BELOW = "or check that the index stays below the length of the array"
 FEWEST = 8  # indices, of as many threads, that show by how much they go on
 OR_WRONG = (
-    "Either threads come here that have nothing to do, which a check such as `if (i < n)` must keep away, or the index "
+    "Either threads with nothing to do come here, and a check such as `if (i < n)` must keep them away, or the index "
     "itself is wrong."
 )
 WRONG = "The very first thread comes here, so it is the index that is wrong, or the loop around it goes too far."
@@ -52,7 +52,7 @@ def out_of_bounds(found) -> str:
 def crash(found) -> str:
     """By whether the kernel ended itself."""
     if found.problem.detail == "__trap()":
-        return "It stands where something must not happen: print the values that lead there with printf."
+        return "It marks a place that should never be reached: print the values that lead there with printf."
     if found.problem.detail == LOCAL_ARRAY:
         return (
             "The last index of an array of n elements is n - 1: check the bounds of loops over local arrays, and what "
@@ -88,15 +88,15 @@ def shift(found) -> str:
     """What C++, this processor and a GPU make of it."""
     by, bits = map(int, (re.findall(r"-?\d+", found.problem.detail) + [32, 32])[:2])  # "32 32 'unsigned int'"
     if re.search(r"(?:<<|>>)\s*\w+\s*[-+]", found.quoted):
-        return "A sum comes before a shift: `a << 16 + b` is `a << (16 + b)`. Write `(a << 16) + b` if that is meant."
-    here = f"the processor here shifts by {by % bits}, a GPU shifts all bits out"
+        return "C++ adds before it shifts: `a << 16 + b` is `a << (16 + b)`. Write `(a << 16) + b` if that is meant."
+    here = f"the processor here shifts by {by % bits}, while a GPU shifts all bits out"
     return f"C++ leaves the result undefined: {here}. Treat this case by itself, as in `n < {bits} ? x << n : 0`."
 
 
 def conversion(found) -> str:
     """What a GPU makes of it, and how to get the same here."""
     a_gpu = (
-        "a GPU takes the nearest integer that there is, and 0 for NaN (64 bits, or from double: the highest bit alone)"
+        "a GPU takes the nearest integer that fits, and 0 for NaN (64 bits, or from double: only the highest bit set)"
     )
     if found.problem.kind == "saturated":
         return f"C++ leaves the result undefined; {a_gpu}, and for a cast the emulator does the same."
@@ -124,7 +124,7 @@ def _about_the_check(found) -> str:
     line, name = left_by(found.raw.code, found.line, _names(found)) if found.line else (0, "")
     if line:
         return (
-            f"Behind the loop on line {line}, `{name}` is the first number for which it no longer runs.{_values(found)}"
+            f"After the loop on line {line}, `{name}` is the first number for which it no longer runs.{_values(found)}"
         )
     if (there := check_above(found)) and found.array is not None and counts_in_vectors(found):
         return _index_of_a_vector(found, there)

@@ -67,7 +67,7 @@ def _placed(found, barrier) -> tuple[Place | None, str]:
             )
         return None, (
             f"The two lines are in the two branches of the `if` on line {head}, so no barrier fits between them: end "
-            f"the `if` after line {first}, put `{barrier}` behind it, {reached(barrier)}, and then line {second} into "
+            f"the `if` after line {first}, put `{barrier}` after it, {reached(barrier)}, and then line {second} into "
             "an `if` of its own."
         )
     if head := uneven_loop(code, first, second):
@@ -134,7 +134,7 @@ def _same_line(code, line, barrier, calls) -> tuple[Place | None, str]:
     if head := uneven_loop(code, line, line):
         return None, (
             f"The threads run the loop on line {head} different numbers of times, so a barrier cannot be inside it: "
-            f"let one loop read what it needs into variables, and after `{barrier}` another one write."
+            f"let one loop read what it needs into variables, and, after `{barrier}`, another one write."
         )
     if said := _in_turns(code, line, line, barrier):
         return said
@@ -200,7 +200,7 @@ def barrier_of_one_turn(found, barrier) -> str:
         return ""
     return (
         f"In each round of the loop on line {loop} other threads come here, and its barrier is inside the `if` on line "
-        f"{branch}, where only those meet whose turn it is: put `{barrier}` behind the `if`, so that all threads reach "
+        f"{branch}, where only those whose turn it is meet: put `{barrier}` after the `if`, so that all threads reach "
         "it in each round."
     )
 

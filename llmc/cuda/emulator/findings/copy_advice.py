@@ -44,7 +44,7 @@ def copy_race(found) -> str:
     if problem.detail == "over" and not own:
         return (
             f"Between the same two barriers the other thread asks for {COPIES_OVER} If this thread still needs the old "
-            f"one, ask only behind a barrier that follows the reading; if it needs the new one, wait for it, {MEET}."
+            f"one, ask only after a barrier that follows the read; if it needs the new one, wait for it, {MEET}."
         )
     if problem.detail == "no group":
         return f"The copy is in no group: {end} has not come since it was asked for, and a wait is for ended groups."
@@ -81,7 +81,7 @@ def _into_what_is_read(found) -> str:
     return (
         f"The wait (line {waited}) and the barrier (line {met}) are for what has been copied before. Line {copied} "
         f"then starts another copy into the place in {array} that line {read} is about to read: a copy for a later "
-        f"turn belongs into another part of {array}, and one for this turn must be waited for behind line {copied}."
+        f"turn belongs in another part of {array}, and one for this turn must be waited for after line {copied}."
     )
 
 
@@ -91,8 +91,8 @@ def _left(code, groups, wait) -> str:
     call = f"`{texts.pop()}`" if len(texts) == 1 else f"The last wait, {wait},"
     last = "the last group" if groups == 1 else f"the last {groups} groups"
     return (
-        f"{call} does not wait for {last}, and this copy belongs there: leave fewer groups under way (0 waits for "
-        "all), or let a newer group be asked for before this wait."
+        f"{call} does not wait for {last}, which include{'s' * (groups == 1)} this copy: leave fewer groups under way "
+        "(0 waits for all), or let a newer group be asked for before this wait."
     )
 
 

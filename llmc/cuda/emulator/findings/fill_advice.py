@@ -73,7 +73,7 @@ def _gone(found) -> str:
         left = [each for each in left if each[0] < max(stores)]
     if not left or writes is not None and len(np.unique(writes["thread"])) == prod(found.raw.block):
         return ""
-    return " Do threads leave by the `{1}` on line {0} before they have written theirs?".format(*left[0])
+    return " Do threads leave by the `{1}` on line {0} before they have written their elements?".format(*left[0])
 
 
 def _beginning(found) -> str:
@@ -88,7 +88,7 @@ def _beginning(found) -> str:
     here, last = problem.offset // size, arrays[0].size // size - 1
     return (
         f" So far {problem.array}[0] to {problem.array}[{here - 1}] are written, and none of the {last + 1 - here} "
-        "behind them: are too few written, are too many read, or do the lines that write and that read count in "
+        "after them: are too few written, are too many read, or do the lines that write and that read count in "
         "different ways?"
     )
 
@@ -140,6 +140,6 @@ def _padding(found) -> str:
     name = problem.array
     return (
         f" So far {name}[{here - run // size}] to {name}[{here - 1}] and {name}[{here + 1}] are written, "
-        f"{name}[{here}] between them is not: is it the padding behind a row? Then the lines that write and that read "
-        "count rows of different lengths."
+        f"but {name}[{here}] between them is not: is it the padding at the end of a row? Then the lines that "
+        "write and that read count rows of different lengths."
     )

@@ -39,12 +39,12 @@ def deadlock_advice(found) -> str:
     if detail.startswith("bytes"):
         return (
             "expect_tx must announce exactly as many bytes as the copies of this phase bring: the whole box of a "
-            "tensor map counts, also where it reaches past the tensor's edge."
+            "tensor map counts, even where it reaches past the tensor's edge."
         )
     if detail.startswith("arrivals"):
         return _also_stuck(found) + (
-            "The number given to mbarrier.init is how many arrivals end a phase: does everybody arrive who was "
-            "counted, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
+            "The number given to mbarrier.init is how many arrivals end a phase: does everybody who was counted "
+            "arrive, and in every round? A wait for the parity of a phase that is still to come looks the same: a "
             "barrier begins with phase 0, whose parity is 0, and a wait for the one before it (parity 1) ends at once."
         )
     return (
@@ -89,11 +89,11 @@ def mbarrier_advice(found) -> str:
         return "Count who arrives in one phase: that is the number for mbarrier.init. arrive.expect_tx counts as one."
     if detail == "not initialised":
         return (
-            "One thread initialises each barrier with mbarrier.init (cuda::barrier: `init(&bar, n)`), then all of the "
-            "block meet at `__syncthreads();`, and only then does anybody use it. Is the address the barrier's own?"
+            "One thread initialises each barrier with mbarrier.init (cuda::barrier: `init(&bar, n)`), then the whole "
+            "block meets at `__syncthreads();`, and only then does anybody use it. Is the address the barrier's own?"
         )
     if detail == "written over":
-        return "A barrier's 8 bytes belong to it alone, up to mbarrier.inval: does an array reach into it?"
+        return "A barrier's 8 bytes belong to it alone, until mbarrier.inval: does an array reach into it?"
     return "Initialise a barrier once, before anybody uses it; mbarrier.inval frees its memory for something else."
 
 

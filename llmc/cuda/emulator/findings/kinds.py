@@ -108,7 +108,7 @@ KINDS = (  # the gravest first
         "missing-return",
         "no value returned",
         sentences.missing_return,
-        "What the caller gets is whatever a register held: end every way through the function with `return`, or "
+        "What the caller gets is whatever a register held: end every path through the function with `return`, or "
         "declare it void.",
         first_of_several,
     ),
@@ -143,7 +143,7 @@ KINDS = (  # the gravest first
         "part-of-a-warpgroup",
         "part of a warpgroup",
         hopper.part_of_a_warpgroup,
-        "wgmma takes all 128 threads of a warpgroup, four warps of which the first has a number that is a multiple of "
+        "wgmma takes all 128 threads of a warpgroup, four warps, the first of which has a number that is a multiple of "
         "4: let all of them come to the same instruction.",
         hopper.group_threads,
     ),

@@ -119,7 +119,7 @@ def _met(loop, known, number) -> str:
         return ""
     return (
         f"The loop on line {number} brings both threads to `{name}` = {both[0]}: the first begins with {mine[0]}, the "
-        f"other with {its[0]}, and a step is {steps.pop()}. {alone}, one of the two does not belong into this loop, or "
+        f"other with {its[0]}, and a step is {steps.pop()}. {alone}, one of the two does not belong in this loop, or "
         "every step must lead past all the numbers at which others begin."
     )
 

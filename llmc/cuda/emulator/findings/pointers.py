@@ -26,8 +26,8 @@ def invalid_pointer(found) -> str:
     for argument in found.raw.arguments:
         if _holds(argument, found.problem.offset):
             return (
-                f"The address stands in {argument.name}, but no variable of the functions that are running holds an "
-                "array in that place: keep the array in a variable until the launch, and take x.ctypes.data."
+                f"The address is in {argument.name}, but no variable of the functions that are running holds an "
+                "array at that place: keep the array in a variable until the launch, and take x.ctypes.data."
             )
     return _of_null(found) or USUAL
 

@@ -98,7 +98,7 @@ def _between_blocks(found) -> str:
     if head := _step_without_the_grid(found):
         return (
             f"The two blocks handle the same numbers: the loop on line {head} begins at a place of each block's own, "
-            "but gridDim is no part of its step. Does it step over what the other blocks handle?"
+            "but gridDim is not part of its step. Does it step over what the other blocks handle?"
         )
     if met := meeting(found):
         return met
@@ -109,7 +109,7 @@ def _between_blocks(found) -> str:
     if found.problem.write and found.problem.write2 and not _adds(found):
         return (
             f"{OTHER_BLOCKS}, so whichever comes last decides: give each block elements of its own. If each has a part "
-            "of one result, let them add their parts by atomicAdd, or write all parts and add them in another launch."
+            "of one result, let them add their parts with atomicAdd, or write all parts and add them in another launch."
         )
     atomics = "use atomicAdd, " if _adds(found) else ""
     return f"{OTHER_BLOCKS}: {atomics}give each block elements of its own, or do the second step in another launch."
@@ -235,7 +235,7 @@ def column_beyond_its_row(found) -> str:
             return (
                 f"`{column}` is {beyond} in one of them, but a row of {name} has {length} numbers (0 to {length - 1}), "
                 "so this is an element of another row: is a check of the column missing? One against the size of the "
-                "whole array does not notice."
+                "whole array does not catch that."
             )
     return ""
 
@@ -248,7 +248,7 @@ def _past_a_row(found) -> str:
     name = found.raw.arguments[found.problem.argument].name
     return (
         f" Does the column of one of them lie beyond the {array.shape[-1]} of {name}, so that it writes into the next "
-        "row? A check against the size of the whole array does not notice. If both mean this element:"
+        "row? A check against the size of the whole array does not catch that. If both mean this element:"
     )
 
 
@@ -267,7 +267,7 @@ def _next_to_atomics(found, barrier) -> str:
     if between_blocks:
         return (
             f"{OTHER_BLOCKS}: use the value that the atomic returns, read the result in a later launch, or let the "
-            "block that finishes last read it (count the finished ones by an atomic, after `__threadfence();`). "
+            "block that finishes last read it (count the finished ones with an atomic, after `__threadfence();`). "
             + STALE
         )
     reads, updates = (found.line2, found.line) if problem.atomic else (found.line, found.line2)

@@ -21,7 +21,7 @@ def crash(found) -> str:
     if found.problem.detail == "__trap()":
         return f"{found.quoted or '`__trap()` '}was reached, which ends the kernel"
     if found.problem.detail == LOCAL_ARRAY:
-        return "something was written behind the end of a local array"
+        return "something was written past the end of a local array"
     return said("the kernel crashed")(found)
 
 
@@ -141,7 +141,7 @@ def deadlock(found) -> str:
     if found.problem.detail:  # a barrier with a number and a count
         return f"{found.quoted or 'the kernel '}waits for {found.problem.detail}"
     if not lanes and found.problem.pc and not found.problem.line:
-        return f"{found.quoted or 'the kernel '}waits for what no thread writes any more, in this block or before it"
+        return f"{found.quoted or 'the kernel '}waits for what no thread of this block or an earlier one will write"
     group = f"{lane_list(lanes)} of a warp" if lanes else "threads of the block"
     return f"{found.quoted or 'the kernel '}waits for {group}, but not all of them come{_others(found)}"
 
@@ -183,10 +183,10 @@ def _others(found) -> str:
 
 
 def uninitialised_local(found) -> str:
-    """ "`out[t] = sum;` may use sum, declared on line 9, before it has got a value"."""
+    """ "`out[t] = sum;` may use sum, declared on line 9, before it has a value"."""
     verb, _, variable = (found.problem.detail or "uses a variable").rpartition(" ")
     declared = f", declared on line {found.line2}," if found.line2 not in (0, found.line) else ""
-    return f"{found.quoted or 'the kernel '}{verb} {variable}{declared} before it has got a value"
+    return f"{found.quoted or 'the kernel '}{verb} {variable}{declared} before it has a value"
 
 
 def bounds(found) -> str:
@@ -213,9 +213,9 @@ def integer_overflow(found) -> str:
 
 
 def shift(found) -> str:
-    """ "in `m = (1u << n) - 1;`, 32 is no distance for a shift of 32 bits"."""
+    """ "in `m = (1u << n) - 1;`, 32 is not a valid distance for a shift of 32 bits"."""
     by, _, rest = found.problem.detail.partition(" ")  # "32 32 'unsigned int'"
-    return f"{found.within}{by or 'this'} is no distance for a shift of {rest.split(' ')[0] or 'so few'} bits"
+    return f"{found.within}{by or 'this'} is not a valid distance for a shift of {rest.split(' ')[0] or 'so few'} bits"
 
 
 def conversion(found) -> str:

@@ -33,7 +33,9 @@ def _bring_in(slot, unwritten):
     written = None if slot.written is None else slot.written.ctypes.data
     slot.place = native.library().llmc_place(slot.index, size, slot.low, slot.shift, argument, written)
     if not slot.place:
-        raise KernelError(f"no memory to check a launch on {size / 1e6:.0f} MB; use smaller arrays or check=False.")
+        raise KernelError(
+            f"not enough memory to check a launch on {size / 1e6:.0f} MB; use smaller arrays or check=False."
+        )
     ctypes.memmove(slot.place, slot.low, size)
     for i, member in slot.members:
         if i in unwritten and unwritten[i].all():  # poison: NaN, and no sensible index

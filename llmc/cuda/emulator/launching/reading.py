@@ -23,7 +23,7 @@ def read(handle, raw):
     raw.blocks_run, raw.lost_threads = outcome.blocks_run, outcome.lost_threads
     raw.printed = ctypes.string_at(outcome.printed.data, outcome.printed.size).decode(errors="replace")
     if outcome.unprinted:
-        raw.printed += f"\n... and {outcome.unprinted:,} characters more: a launch can print 1 MB, so print less.\n"
+        raw.printed += f"\n... and {outcome.unprinted:,} more characters: a launch can print 1 MB, so print less.\n"
     found = [_problem(raw, p) for p in _records(outcome.problems, Problem)]
     mixed = any(p.kind == "different-barriers" for p in found)
     found = [_judged(raw, p, mixed) for p in found]

@@ -8,27 +8,27 @@ from llmc.cuda.emulator.compiling.ptx.operands import NAMES, Operand, wrong
 from llmc.cuda.emulator.compiling.ptx.registers import Register
 
 ALL = (
-    "it knows cp.async, ldmatrix, stmatrix, mma.sync, wmma, wgmma, mbarrier, ld, st, atom, red, cvta, cvt, shfl.sync, "
-    "bar.sync and plain arithmetic"
+    "it supports cp.async, ldmatrix, stmatrix, mma.sync, wmma, wgmma, mbarrier, ld, st, atom, red, cvta, cvt, "
+    "shfl.sync, bar.sync and plain arithmetic"
 )
 OF = {  # the first word of an instruction: what is known of its kind
-    "cp": "of cp.async it knows .ca and .cg, commit_group, wait_group and wait_all; bulk copies and tensor copies in "
-    "tile mode into shared memory with an mbarrier, and out of it with a bulk_group",
-    "wgmma": "of wgmma it knows m64nNk16 of f16 and bf16 and m64nNk8 of tf32 (n: 8 to 256), fence, commit_group and "
-    "wait_group",
-    "mbarrier": "of mbarrier it knows init, inval, arrive, arrive_drop, arrive.expect_tx, expect_tx, complete_tx, "
+    "cp": "for cp.async it supports .ca and .cg, commit_group, wait_group and wait_all; bulk copies and tensor copies "
+    "in tile mode into shared memory with an mbarrier, and out of it with a bulk_group",
+    "wgmma": "for wgmma it supports m64nNk16 of f16 and bf16 and m64nNk8 of tf32 (n: 8 to 256), fence, commit_group "
+    "and wait_group",
+    "mbarrier": "for mbarrier it supports init, inval, arrive, arrive_drop, arrive.expect_tx, expect_tx, complete_tx, "
     "try_wait and test_wait",
-    "ldmatrix": "of ldmatrix it knows .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
-    "stmatrix": "of stmatrix it knows .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
-    "mma": "of mma.sync it knows m16n8k4 and m16n8k8 of tf32, m16n8k8 and m16n8k16 of f16 and bf16, m16n8k16 and "
+    "ldmatrix": "for ldmatrix it supports .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
+    "stmatrix": "for stmatrix it supports .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
+    "mma": "for mma.sync it supports m16n8k4 and m16n8k8 of tf32, m16n8k8 and m16n8k16 of f16 and bf16, m16n8k16 and "
     "m16n8k32 of s8 and u8",
-    "wmma": "of wmma it knows m16n16k16 of f16 and bf16 with sums in f32",
-    "ld": "of ld it knows global and shared memory, one element or .v2 and .v4",
-    "st": "of st it knows global and shared memory, one element or .v2 and .v4",
-    "cvt": "of cvt it knows integers, f16, bf16, f32, f64, f16x2 and bf16x2 from f32, and tf32 by .rna",
-    "fence": "of fence it knows .sc, .acq_rel, .proxy.async and .mbarrier_init",
-    "bar": "of bar it knows sync, arrive and warp.sync",
-    "barrier": "of barrier it knows sync, arrive and cluster.arrive and .wait",
+    "wmma": "for wmma it supports m16n16k16 of f16 and bf16 with sums in f32",
+    "ld": "for ld it supports global and shared memory, one element or .v2 and .v4",
+    "st": "for st it supports global and shared memory, one element or .v2 and .v4",
+    "cvt": "for cvt it supports integers, f16, bf16, f32, f64, f16x2 and bf16x2 from f32, and tf32 by .rna",
+    "fence": "for fence it supports .sc, .acq_rel, .proxy.async and .mbarrier_init",
+    "bar": "for bar it supports sync, arrive and warp.sync",
+    "barrier": "for barrier it supports sync, arrive and cluster.arrive and .wait",
 }
 
 
