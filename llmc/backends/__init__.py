@@ -31,4 +31,4 @@ def _named(name) -> Backend:
     if name == "cpu":
         numba_variables.check()
     module = import_module(BACKENDS[name])
-    return module.Cuda() if name == "cuda" else Backend(module, name)
+    return module.Cuda() if name == "cuda" else Backend(module, name=name)

@@ -38,14 +38,20 @@ MATMUL = ("fastest", "cublas", "own")  # whose kernels multiply
 WHOSE_MATMUL = "whose matmul kernels to use on a GPU: own (llmc's), cublas (NVIDIA's) or fastest (the faster one)"
 
 
-def _required(function):
-    """A function that has no default."""
+def _required(writes=None):
+    """A function that has no default. writes: how many of its first arguments a layer writes or adds to."""
 
-    @wraps(function)
-    def missing(self, *arguments, **named):
-        raise UserError(f"this backend has no {function.__name__}; llmc/backends/contract.py says what it computes.")
+    def mark(function):
+        @wraps(function)
+        def missing(self, *arguments, **named):
+            raise UserError(
+                f"this backend has no {function.__name__}; llmc/backends/contract.py says what it computes."
+            )
 
-    return missing
+        missing.writes = writes
+        return missing
+
+    return mark
 
 
 class Backend:
@@ -62,11 +68,14 @@ class Backend:
     matmul, attention = "fastest", "own"
     MATMUL, ATTENTION = ("fastest",), ("own",)  # what `choose` can choose
 
-    def __init__(self, functions=None, name=""):
-        """functions: a module or an object that has functions of the contract, or None."""
+    def __init__(self, *modules, name=""):
+        """modules: modules or objects that have functions of the contract; the first that has one is asked, unless this
+        class itself defines it."""
         self.name = name
-        for own in provided_by(functions):
-            setattr(self, own, getattr(functions, own))
+        for module in reversed(modules):
+            for own in provided_by(module):
+                if getattr(type(self), own) is getattr(Backend, own):
+                    setattr(self, own, getattr(module, own))
         if "accumulate" not in inspect.signature(self.matmul_backward).parameters:
             self.matmul_backward = _accumulating(self.matmul_backward, self)
 
@@ -144,7 +153,7 @@ class Backend:
 
     # ----------------------------------------------------------------------------------- layers, forward
 
-    @_required
+    @_required(writes=1)
     def encoder_forward(self, out, tokens, wte, wpe):
         """*out (B, T, C) = wte (Vp, C)[tokens (B, T)] + wpe (maxT, C)[:T]."""
 
@@ -152,7 +161,7 @@ class Backend:
         """*out (B, 1, C) = wte[tokens] + wpe[start]; tokens (B,), start (1,), int32 where the backend computes."""
         self.encoder_forward(out, tokens[:, None], wte, wpe[int(start[0]) :])  # (B, 1, C)
 
-    @_required
+    @_required(writes=3)
     def layernorm_forward(self, out, mean, rstd, x, w, b):
         """*out (B, T, C) = (x - *mean) · *rstd · w + b over C; mean, rstd (B, T); w, b (C,); eps 1e-5."""
 
@@ -160,7 +169,7 @@ class Backend:
         """*out (B, T, C) as a layernorm wrote it, to the bit, from the x (B, T, C) that it normalised."""
         self.layernorm_forward(out, mean, rstd, x, w, b)  # (B, T, C), and the same mean and rstd
 
-    @_required
+    @_required(writes=1)
     def residual_forward(self, out, x1, x2):
         """*out (B, T, C) = x1 + x2. It needs no backward pass: both branches receive dout itself."""
 
@@ -169,7 +178,7 @@ class Backend:
         self.residual_forward(residual, x1, x2)  # (B, T, C)
         self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
 
-    @_required
+    @_required(writes=1)
     def matmul_forward(self, out, x, w, b):
         """*out (B, T, C_out) = x (B, T, C_in) · w (C_out, C_in)ᵀ + b (C_out,); b may be None."""
 
@@ -182,7 +191,7 @@ class Backend:
         """The same where nobody asks for these bits of *gelu_out again: it may be rounded differently."""
         self.matmul_gelu_forward(gelu_out, out, x, w, b)  # both (B, T, C_out)
 
-    @_required
+    @_required(writes=1)
     def gelu_forward(self, out, x):
         """*out = GELU(x), the tanh form; any shape."""
 
@@ -190,22 +199,22 @@ class Backend:
         """*out (B, T, C_out) = GELU(x), as matmul_gelu_forward wrote it, to the bit."""
         self.gelu_forward(out, x)  # (B, T, C_out)
 
-    @_required
+    @_required()
     def attention_stats_shape(self, B, T, NH):
         """Shape of the `stats` buffer: what attention_forward keeps for attention_backward."""
 
-    @_required
+    @_required(writes=2)
     def attention_forward(self, out, stats, qkv, NH):
         """*out (B, T, C), *stats from qkv (B, T, 3C), rows [Q; K; V], heads contiguous; causal, scale 1/√hs."""
 
-    @_required
+    @_required(writes=2)
     def attention_cached(self, out, cache, qkv, NH, start):
         """*out (B, n, C) = attention of the positions start … start + n - 1, whose qkv (B, n, 3C) is given.
 
         +cache (2, B, NH, maxT, hs) has the keys and values of all earlier positions; those of these n are added.
         """
 
-    @_required
+    @_required()
     def one_token(self, acts, cache, params, tokens, start, NH):
         """*acts["logits"] (B, 1, Vp) after one more token (B, 1), B ≤ FEW, each of which follows `start` others.
 
@@ -215,11 +224,11 @@ class Backend:
 
     # ---------------------------------------------------------------------------------- layers, backward
 
-    @_required
+    @_required(writes=2)
     def encoder_backward(self, dwte, dwpe, dout, tokens):
         """+dwte (Vp, C), +dwpe (maxT, C) from dout (B, T, C); a token that occurs twice receives both rows."""
 
-    @_required
+    @_required(writes=3)
     def layernorm_backward(self, dx, dw, db, dout, x, w, mean, rstd):
         """+dx (B, T, C), +dw (C,), +db (C,) from dout (B, T, C) and what the forward pass stored."""
 
@@ -232,7 +241,7 @@ class Backend:
         self.layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)  # (B, T, C)
         return dx, dsum
 
-    @_required
+    @_required(writes=3)
     def matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
         """*dx (B, T, C_in), +dw (C_out, C_in), +db (C_out,) from dout (B, T, C_out); dx and db may be None."""
 
@@ -245,17 +254,17 @@ class Backend:
         self.gelu_backward(dpre, dpre, pre)  # (B, T, C_in)
         return dbpre
 
-    @_required
+    @_required(writes=1)
     def gelu_backward(self, dx, dout, x):
         """*dx = dout · GELU'(x); dx may be dout."""
 
-    @_required
+    @_required(writes=1)
     def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
         """*dqkv (B, T, 3C) from dout (B, T, C) and what the forward pass read and wrote."""
 
     # --------------------------------------------------------------------------------- loss and optimizer
 
-    @_required
+    @_required(writes=2)
     def fused_classifier(self, losses, logits, targets, dloss, V):
         """*losses (B, T) = cross-entropy of logits (B, T, Vp) over the first V entries, in nats.
 
@@ -263,22 +272,22 @@ class Backend:
         by their own gradient, zero in the padding; with None they stay as they are.
         """
 
-    @_required
+    @_required()
     def global_norm(self, grads):
         """Euclidean norm (a Python float) of grads, a flat array."""
 
-    @_required
+    @_required(writes=1)
     def scale(self, grads, factor):
         """*grads *= factor; grads is a flat array. For clipping."""
 
-    @_required
+    @_required()
     def adamw_update(self, params, grads, m, v, lr, beta1, beta2, eps, weight_decay, t, clear=False):
         """One AdamW step (Loshchilov & Hutter 2019) on +params, +m, +v, all (n,); t = 1, 2, … is the step's number.
 
         With clear, *grads = 0 in the same pass over memory.
         """
 
-    @_required
+    @_required()
     def adamw_update_rounded(self, params, grads, m, v, master, key, place=0, factor=1.0, clear=False, **numbers):
         """One AdamW step on +master (n,), float32; *params (n,), 16 bits, become its rounding.
 
@@ -343,6 +352,7 @@ def rows_of(params, n, rows=None):
 
 
 CONTRACT = [name for name in vars(Backend) if not name.startswith("_")]
+WRITES = {name: each.writes for name, each in vars(Backend).items() if getattr(each, "writes", None)}  # of each layer
 
 
 def provided_by(functions) -> list[str]:
@@ -374,7 +384,7 @@ class Around(Backend):
     """
 
     def __init__(self, backend, around):
-        super().__init__(backend, backend.name)
+        super().__init__(backend, name=backend.name)
         for name in provided_by(backend):
             function = getattr(backend, name)
             if callable(function):

@@ -36,13 +36,14 @@ class Cuda(Backend):
     cores are imitated. attention_cached, and a matmul of a single row, have nothing to gain and stay in float32.
     """
 
+    LAYERS = encoder, layernorm, pointwise, attention_decoding, classifier, norms  # modules, for what is not below
     MATMUL = MATMUL
     RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
     RUNS_AHEAD = True
     DTYPES = ("float32",)
 
     def __init__(self, tf32=False):
-        super().__init__(name="cuda")
+        super().__init__(*self.LAYERS, name="cuda")
         self.tf32 = tf32
 
     def in_precision(self, precision):
@@ -85,19 +86,7 @@ class Cuda(Backend):
 
     # --------------------------------------------------------------------------------------------- layers
 
-    encoder_forward = staticmethod(encoder.encoder_forward)
-    encoder_forward_at = staticmethod(encoder.encoder_forward_at)
-    encoder_backward = staticmethod(encoder.encoder_backward)
-    layernorm_forward = staticmethod(layernorm.layernorm_forward)
-    layernorm_again = staticmethod(layernorm.layernorm_again)
-    layernorm_backward = staticmethod(layernorm.layernorm_backward)
-    residual_forward = staticmethod(pointwise.residual_forward)
-    residual_layernorm_forward = staticmethod(layernorm.residual_layernorm_forward)
-    gelu_forward = staticmethod(pointwise.gelu_forward)
     gelu_again = staticmethod(matmul.gelu_again)
-    gelu_backward = staticmethod(pointwise.gelu_backward)
-    attention_cached = staticmethod(attention_decoding.attention_cached)
-    fused_classifier = staticmethod(classifier.fused_classifier)
 
     def matmul_forward(self, out, x, w, b):
         """*out = x · wᵀ + b."""
@@ -125,7 +114,6 @@ class Cuda(Backend):
 
     # ------------------------------------------------------------------------------------------ optimizer
 
-    scale = staticmethod(norms.scale)
     norm_on_device = staticmethod(norms.global_norm)
     adamw_update = staticmethod(adamw.adamw_update)
 

@@ -28,6 +28,7 @@ from llmc.kernels.mixed import (
 class CudaMixed(Cuda):
     """The same for arrays of 16 bits; calls with float32 alone, as in the head of a model, are Cuda's."""
 
+    LAYERS = (encoder, layernorm, pointwise, attention, classifier, *Cuda.LAYERS)
     ATTENTION = ATTENTION
     PRECISIONS = ("bf16", "fp16")
     DTYPES = ("bfloat16", "float16", "float32")
@@ -48,18 +49,7 @@ class CudaMixed(Cuda):
             )
         super().choose(matmul, attention)
 
-    encoder_forward = staticmethod(encoder.encoder_forward)
-    encoder_forward_at = staticmethod(encoder.encoder_forward_at)
-    encoder_backward = staticmethod(encoder.encoder_backward)
-    layernorm_forward = staticmethod(layernorm.layernorm_forward)
-    layernorm_again = staticmethod(layernorm.layernorm_again)
-    layernorm_backward = staticmethod(layernorm.layernorm_backward)
-    residual_layernorm_forward = staticmethod(layernorm.residual_layernorm_forward)
-    gelu_forward = staticmethod(pointwise.gelu_forward)
     gelu_again = staticmethod(pointwise.gelu_forward)  # it is what matmul_gelu_forward launches
-    gelu_backward = staticmethod(pointwise.gelu_backward)
-    attention_cached = staticmethod(attention.attention_cached)
-    fused_classifier = staticmethod(classifier.fused_classifier)
 
     def residual_forward(self, out, x1, x2):
         """*out = x1 + x2, where x2 has 16 bits, or neither has."""
@@ -105,7 +95,6 @@ class CudaMixed(Cuda):
 
     # ------------------------------------------------------------------------------------------ optimizer
 
-    scale = staticmethod(pointwise.scale)
     norm_on_device = staticmethod(adamw.global_norm)
     adamw_update_by = staticmethod(adamw.adamw_update)
 

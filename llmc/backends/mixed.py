@@ -14,27 +14,9 @@ from math import sqrt
 
 import numpy as np
 
-from llmc.backends.contract import Backend
+from llmc.backends.contract import WRITES, Backend
 
 CHUNK = 1 << 18  # elements that AdamW and the norm handle at a time
-OUTPUTS = {  # functions of the contract: how many of their first arguments they write
-    "encoder_forward": 1,
-    "encoder_backward": 2,
-    "layernorm_forward": 3,
-    "layernorm_again": 1,
-    "layernorm_backward": 3,
-    "residual_forward": 1,
-    "matmul_forward": 1,
-    "matmul_backward": 3,
-    "gelu_forward": 1,
-    "gelu_again": 1,
-    "gelu_backward": 1,
-    "attention_forward": 2,
-    "attention_backward": 1,
-    "attention_cached": 2,
-    "fused_classifier": 2,
-    "scale": 1,
-}
 
 
 class Mixed(Backend):
@@ -47,7 +29,7 @@ class Mixed(Backend):
         self._exact = exact = exact if isinstance(exact, Backend) else Backend(exact)
         super().__init__(name=exact.name)
         self.zeros, self.attention_stats_shape = exact.zeros, exact.attention_stats_shape
-        for name, outputs in OUTPUTS.items():
+        for name, outputs in WRITES.items():
             setattr(self, name, _in_float32(getattr(exact, name), outputs, rounds=name.startswith("matmul")))
 
     def global_norm(self, grads):

@@ -11,7 +11,7 @@ from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import ROWS, WARP, check_rows, chunks_that_fill, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
-FEW = 8  # rows up to which version 2 of the forward pass is faster
+FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -28,7 +28,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     out, x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
     """
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
-    if N <= FEW and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
+    if N <= FEW_ROWS and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
         launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
         launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
