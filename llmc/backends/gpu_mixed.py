@@ -11,6 +11,7 @@ from llmc.backends.contract import ATTENTION
 from llmc.backends.gpu import Cuda
 from llmc.errors import UserError
 from llmc.kernels import norm as norms
+from llmc.kernels import pointwise as pointwise_exact
 from llmc.kernels.adamw import FACTOR
 from llmc.kernels.mixed import (
     adamw,
@@ -53,7 +54,7 @@ class CudaMixed(Cuda):
 
     def residual_forward(self, out, x1, x2):
         """*out = x1 + x2, where x2 has 16 bits, or neither has."""
-        (super() if x2.dtype == np.float32 else pointwise).residual_forward(out, x1, x2)
+        (pointwise_exact if x2.dtype == np.float32 else pointwise).residual_forward(out, x1, x2)
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
         """As in the contract; with dsum, dx is rounded, and its columns are summed, in the same pass."""

@@ -97,7 +97,7 @@ def test_layernorm_of_a_few_rows(checked, N, C):
         out, mean, rstd = (cuda.asarray(nans(*size)) for size in ((N, 1, C), (N, 1), (N, 1)))
         results = out, cuda.asarray(nans(N, 1, C, dtype=low)), mean, rstd
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(layernorm, "FEW", FEW)
+            patched.setattr(layernorm, "FEW_ROWS", FEW)
             layernorm.residual_layernorm_forward(*results, x1, x2, w, b)
         found.append([cuda.asnumpy(each) for each in results])
     assert all((one == other).all() and np.isfinite(one.astype(np.float32)).all() for one, other in zip(*found))
