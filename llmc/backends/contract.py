@@ -236,7 +236,8 @@ class Backend:
         """layernorm_backward into dx (B, T, C), the gradient of the residual stream, and what the next matmul needs.
 
         Returns (its dout (B, T, C), its db): the gradient of what it added to the stream, which the next call may
-        overwrite, and dsum (C,), or None where it holds the column sums of dx already. accumulate: for dsum.
+        overwrite, and dsum (C,), or None where it holds the column sums of dx already. accumulate: for dsum. What the
+        default returns is right in 16 bits too: a matmul rounds a dout of float32, and sums its columns itself.
         """
         self.layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)  # (B, T, C)
         return dx, dsum
