@@ -67,7 +67,9 @@ def _write_hellaswag(args) -> int:
         raise UserError(f"--{name.replace('_', '-')} is for corpora, and {HELLASWAG} is not one; leave it out.")
     tokenizer = "gpt2" if args.tokenizer is None else args.tokenizer
     if tokenizer in OWN:
-        raise UserError(f"{HELLASWAG} is too short to learn a tokenizer from; leave --tokenizer out, or give a file.")
+        raise UserError(
+            f"{HELLASWAG} is too small to learn a tokenizer from; leave --tokenizer out, or give it a tokenizer file."
+        )
     out = Path(args.out or data_home() / HELLASWAG) / "hellaswag_val.bin"
     examples = load_examples(args.file, Options(out.parent, tokenizer=tokenizer).encoding(()), say=print)
     write_eval_file(out, examples)

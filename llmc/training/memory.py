@@ -163,7 +163,7 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
     raise UserError(
         f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
-        f" {size(jobs * one)} of {where}, and {size(there)} are free; {advice}, or set {WITHOUT}=1 to try"
+        f" {size(jobs * one)} of {where}, but only {size(there)} is free; {advice}, or set {WITHOUT}=1 to try"
         " anyway."
     )
 
@@ -174,7 +174,7 @@ def check_step(config, B, T, backend, precision="fp32", recompute=None):
     needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
     if needed > there:
         raise UserError(
-            f"a step with B={B:,} and T={T:,} takes about {size(needed)} of {where}, and {size(there)} are free;"
+            f"a step with B={B:,} and T={T:,} needs about {size(needed)} of {where}, but only {size(there)} is free;"
             " choose a smaller batch or sequence length."
         )
 

@@ -41,7 +41,7 @@ class StoredTensor:
             file.seek(self.start)
             values = np.fromfile(file, TYPES[self.dtype], prod(self.shape))  # (size,)
         if values.size < prod(self.shape):
-            raise UserError(f"{self.path} became shorter while it was being read; get a fresh copy.")
+            raise UserError(f"{self.path} shrank while it was being read; get a fresh copy.")
         values = bfloat16_to_float32(values) if self.dtype == "BF16" else values  # (size,)
         with np.errstate(over="ignore"):  # a float64 beyond float32 becomes infinite
             return values.astype(np.float32, copy=False).reshape(self.shape)

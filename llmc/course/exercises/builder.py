@@ -80,7 +80,7 @@ def _mark(cell) -> dict:
 def build(root: Path, check: bool = False, force: bool = False) -> list[Path]:
     """Write exercises/ from solutions/ below root; return the files that were not up to date. check: write nothing.
 
-    Raises UserError rather than overwrite an exercise notebook in which somebody has worked, unless forced.
+    Raises UserError rather than overwrite an exercise notebook that somebody has worked on, unless forced.
     """
     stale = []
     for source in sorted((root / "solutions").glob("*.ipynb")):
@@ -112,7 +112,7 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(prog="llmc exercises", description="Make exercises/ from solutions/.")
     parser.add_argument("action", choices=("build",))
     parser.add_argument("--check", action="store_true", help="write nothing; say which exercises are not up to date")
-    parser.add_argument("--force", action="store_true", help="overwrite exercises in which somebody has worked")
+    parser.add_argument("--force", action="store_true", help="overwrite exercises that somebody has worked on")
     options = parser.parse_args(argv)
     root = checkout()
     if root is None:

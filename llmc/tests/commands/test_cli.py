@@ -463,7 +463,7 @@ def test_folders_that_cannot_be(refused, tmp_path, monkeypatch, command, folder,
 
 @pytest.mark.parametrize("size", [10**9, 10**30])
 def test_a_step_that_no_memory_holds(refused, size):
-    refused(main(["bench", "--backend", "numpy", "--batch-size", str(size)]), f"B={size:,}", "are free")
+    refused(main(["bench", "--backend", "numpy", "--batch-size", str(size)]), f"B={size:,}", "is free")
 
 
 def test_too_few_addresses_for_a_librarys_import(refused, monkeypatch):

@@ -97,7 +97,7 @@ def test_a_batch_that_fits_is_named_and_does_fit(there):
     there(2 * GiB)
     settings = TrainSettings(preset="d12", batch_size=64, sequence_length=1024, backend="cpu")
     text = refused(settings)
-    assert "B=64 and T=1,024" in text and "2.0 GiB are free" in text
+    assert "B=64 and T=1,024" in text and "2.0 GiB is free" in text
     there(3 * GiB)
     B = int(refused(settings).split("--batch-size ")[1].split()[0])
     config = preset("d12", V=257)
@@ -147,14 +147,14 @@ def test_on_a_gpu_its_own_memory_counts(monkeypatch):
         "llmc.model.get_backend", lambda name, precision: Backend(SimpleNamespace(attention_stats_shape=lambda *s: s))
     )
     text = refused(settings)
-    assert "of the GPU's memory" in text and "5.0 GiB are free" in text and "--batch-size " in text
+    assert "of the GPU's memory" in text and "5.0 GiB is free" in text and "--batch-size " in text
 
 
 def test_training_refuses_before_it_makes_the_model(there, tmp_path, monkeypatch):
     there(MiB)
     monkeypatch.setattr("llmc.training.trainer.make_model", None)
     data = str(write_corpus(tmp_path / "data").train.parent)
-    with pytest.raises(UserError, match="MiB of memory, and 1 MiB are free"):
+    with pytest.raises(UserError, match="MiB of memory, but only 1 MiB is free"):
         train(TrainSettings(data=data, backend="numpy", out=str(tmp_path / "run")), quiet=True)
     assert not (tmp_path / "run").exists()
 
