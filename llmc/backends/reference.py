@@ -73,6 +73,12 @@ def residual_forward(out, x1, x2):
     np.add(x1, x2, out=out)  # (B, T, C)
 
 
+def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
+    """Residual addition, then layernorm."""
+    residual_forward(residual, x1, x2)  # (B, T, C)
+    layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
+
+
 # ------------------------------------------------------------------------------------------- matmul and GELU
 
 
@@ -82,6 +88,12 @@ def matmul_forward(out, x, w, b):
     np.matmul(x.reshape(-1, C_in), w.T, out=out.reshape(-1, C_out))  # (B*T, C_out)
     if b is not None:
         out += b  # (C_out,)
+
+
+def matmul_gelu_forward(gelu_out, out, x, w, b):
+    """Matmul, then GELU."""
+    matmul_forward(out, x, w, b)  # (B, T, C_out)
+    gelu_forward(gelu_out, out)  # (B, T, C_out)
 
 
 def matmul_backward(dx, dw, db, dout, x, w):

@@ -51,6 +51,16 @@ class LearnerBackend:
         self.differing += [name] * (not all(map(_agree, mine, theirs)))
         setattr(self, adapted.__name__, adapted)
 
+    def residual_layernorm_forward(self, residual, out, mean, rstd, x1, x2, w, b):
+        """Residual addition, then layernorm; each is the learner's or the reference's."""
+        self.residual_forward(residual, x1, x2)  # (B, T, C)
+        self.layernorm_forward(out, mean, rstd, residual, w, b)  # (B, T, C)
+
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
+        """Matmul, then GELU; each is the learner's or the reference's."""
+        self.matmul_forward(out, x, w, b)  # (B, T, C_out)
+        self.gelu_forward(gelu_out, out)  # (B, T, C_out)
+
     def attention_cached(self, out, cache, qkv, NH, start):
         """With the attention_forward in use: it runs over the whole context, and its last n rows are kept."""
         reference.attention_cached(out, cache, qkv, NH, start)  # (B, n, C), and the cache is filled

@@ -103,7 +103,7 @@ def test_a_profile_is_the_calls_of_a_step_in_order():
     assert [call.start for call in calls] == sorted(call.start for call in calls)
     names = [call.name for call in calls]
     assert names.index("encoder_forward") < names.index("fused_classifier") < names.index("matmul_backward")
-    assert names[-2:] == ["adamw_update", "to_numpy"]  # the loss is read last
+    assert names[-1] == "adamw_update"
     sums = by_function([calls])
     assert sum(sums.values()) == pytest.approx(sum(call.seconds for call in calls))
 

@@ -81,8 +81,9 @@ def test_what_cannot_be_is_one_sentence(monkeypatch):
 
 def test_every_function_with_numbers_of_the_contract_is_rounded():
     plain = {"attention_stats_shape", "global_norm", "adamw_update"}
+    fused = {"residual_layernorm_forward", "matmul_gelu_forward"}
     contract = {name for name, f in vars(reference).items() if callable(f) and f.__module__ == reference.__name__}
-    assert {name for name in contract if not name.startswith("_")} == set(WRITES) | plain
+    assert {name for name in contract if not name.startswith("_")} == set(WRITES) | plain | fused
 
 
 @pytest.mark.parametrize("precision", LOW)

@@ -1,6 +1,6 @@
 """Lesson 14: sums of float32 in many orders, what another order does to a training run, and what a lost sum does."""
 
-from types import SimpleNamespace
+from copy import copy
 
 import numpy as np
 
@@ -47,8 +47,9 @@ def ulps(values, around):
 
 def with_another(backend, **functions):
     """The backend with other functions under these names."""
-    names = (name for name in dir(backend) if not name.startswith("_"))
-    return SimpleNamespace(**{name: getattr(backend, name) for name in names} | functions)
+    other = copy(backend)
+    vars(other).update(functions)
+    return other
 
 
 def trained_gpt2(backend, steps=60):
