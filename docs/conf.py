@@ -122,16 +122,30 @@ def show_as_page(output, folder):
         output["metadata"] = {}
 
 
+PARAMETERS = re.compile(r"(\w+(?:\(\w+\))?(?:, \w+)*): ")  # how the line of a parameter, or of several, begins
+
+
 def as_plain_text(app, what, name, thing, options, lines):
-    """Docstrings are text with `code` in it: stars and bars mean themselves, and lines of indented code stay lines."""
-    given, was_code = list(lines), False
+    """Docstrings are text with `code` in it: stars and bars mean themselves, and lines of indented code stay lines.
+
+    A paragraph in which every line begins with a parameter, or is indented, becomes a list.
+    """
+    paragraphs = "\n".join(lines).split("\n\n")
     lines.clear()
-    for line in given:
-        parts, is_code = line.split("`"), line.startswith(" ")
-        parts[::2] = [re.sub(r"([*|_\\\\])", r"\\\1", part) for part in parts[::2]]
-        parts[1::2] = [f"\\ ``{part}``\\ " for part in parts[1::2]]
-        lines += [""] * (is_code != was_code) + ["| " * is_code + "".join(parts).strip()]
-        was_code = is_code
+    for paragraph in paragraphs:
+        given, was_code = paragraph.split("\n"), False
+        is_list = all(line.startswith("  ") or PARAMETERS.match(line) for line in given) and PARAMETERS.match(given[0])
+        for line in given:
+            parts, is_indented = line.split("`"), line.startswith(" ")
+            parts[::2] = [re.sub(r"([*|_\\\\])", r"\\\1", part) for part in parts[::2]]
+            parts[1::2] = [f"\\ ``{part}``\\ " for part in parts[1::2]]
+            text = "".join(parts).strip()
+            if is_list:
+                lines.append(("  " if is_indented else "* ") + text)
+                continue
+            lines += [""] * (is_indented != was_code) + ["| " * is_indented + text]
+            was_code = is_indented
+        lines.append("")
 
 
 class Page(HTMLParser):

@@ -55,7 +55,7 @@ def resume(run=None, on_step=None, quiet=False, ranks=ALONE, **changes) -> Train
 
     run: its folder, or its name in runs/; None takes the newest.
     changes: settings to replace, such as steps=3000 (counted from the beginning of the run) or learning_rate.
-    on_step, quiet, ranks, result and errors: as for `train`.
+    on_step, quiet, ranks: as for `train`, as are the result and the errors.
 
     The earlier history is read from main.log, so it has four decimals. The number of ranks may differ from before; then
     the last bits differ, and batch_size may change too.
