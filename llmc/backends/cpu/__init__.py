@@ -32,36 +32,6 @@ from llmc.backends.cpu.scratch import zeros
 from llmc.backends.cpu.threads import load_pool
 from llmc.backends.numba_variables import check_threads
 
-__all__ = [
-    "FEW",
-    "PRECISIONS",
-    "adamw_update",
-    "adamw_update_rounded",
-    "attention_backward",
-    "attention_cached",
-    "attention_forward",
-    "attention_stats_shape",
-    "encoder_backward",
-    "encoder_forward",
-    "fused_classifier",
-    "gelu_backward",
-    "gelu_forward",
-    "global_norm",
-    "layernorm_again",
-    "layernorm_backward",
-    "layernorm_forward",
-    "matmul_backward",
-    "matmul_forward",
-    "matmul_gelu_forward",
-    "one_token",
-    "prepare",
-    "residual_forward",
-    "residual_layernorm_forward",
-    "scale",
-    "zero",
-    "zeros",
-]
-
 PRECISIONS = ("bf16",)  # those with 16 bits that the functions here take; `mixed.py` does the others
 
 
