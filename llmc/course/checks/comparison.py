@@ -99,8 +99,7 @@ def compare(name, got, expected, rtol=None, atol=None, *, before=None, added_to=
         1e-4 float32) and atol = rtol · max|expected|, so that entries near zero are judged by the size of the others.
     added_to: what the buffer held before, if the call had to ADD `expected` to it.
     before: what the buffer held before, if the call had to OVERWRITE it.
-    look: where to look, 'lesson 01, section "2 · Forward"'.
-    known: {"x · x: the square": array}, mistakes to recognise.
+    look: where to look, 'lesson 01, section "2 · Forward"'. known: {"x · x: the square": array}, mistakes to recognise.
     """
     from llmc.course.checks.explanation import explain  # which compares, too
 

@@ -21,10 +21,9 @@ def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, look="", known=Non
     x, dx: arrays of one shape.
     dout: array of f's output shape, the gradient that arrives from above; default: ones.
     h: step; default: the cube root of the machine epsilon, times the size of the element.
-    look, known: as in `compare`.
+    look, known: as in `compare`. report: print one line.
 
     The error is max|dx - numeric| / max|numeric|, over all elements, or over 400 random ones when there are more.
-    With report=True it prints one line.
     """
     x = np.array(x, np.float64)
     if np.shape(dx) != x.shape:
