@@ -18,8 +18,7 @@ def gradient_check(f, x, dx, dout=None, name="dx", h=None, *, look="", known=Non
     """Compare dx with central differences of sum(f(x) · dout); return the largest error, or raise WrongAnswer.
 
     f: function of one array that returns one array (or a number); it is always called with a float64 copy of x.
-    x, dx: arrays of one shape.
-    dout: array of f's output shape, the gradient that arrives from above; default: ones.
+    x, dx: arrays of one shape. dout: array of f's output shape, the gradient that arrives from above; default: ones.
     h: step; default: the cube root of the machine epsilon, times the size of the element.
     look, known: as in `compare`. report: print one line.
 
