@@ -47,7 +47,7 @@ def test_the_file_for_llmc(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == f"wrote {path}: 3 examples\n"
     tokens = [list(text.encode()) for text in ("It is", " a", " b b", " c", " d")]
     assert read_eval_file(path) == [Example(tokens[0], tokens[1:], 2)] * 3
-    for more, said in ((["own"], "too short"), ([str(tmp_path / "t.bin"), "--shards", "2"], "leave it out")):
+    for more, said in ((["own"], "too small"), ([str(tmp_path / "t.bin"), "--shards", "2"], "leave it out")):
         assert main([*words, *more]) == 2 and said in capsys.readouterr().err
 
 
