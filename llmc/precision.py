@@ -6,6 +6,8 @@ everything in float32, but matmuls and attention round their inputs to 10 bits o
 in float32: the residual stream and its gradient, to which every layer adds a little, the statistics of layernorm and
 attention, losses, AdamW's moments, and master weights. PyTorch's autocast follows the same rules, and so does llm.c's
 train_gpt2.cu, except that its residual stream has 16 bits.
+
+"fp8" is bf16 in which the factors of matmuls are rounded once more, to 8 bits: see `backends/fp8.py`.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.terminal import pip
 
-TRAINED = ("fp32", "tf32", "bf16", "fp16")
+TRAINED = ("fp32", "tf32", "bf16", "fp16", "fp8")
 NAMES = (*TRAINED, "fp64")
 
 
@@ -38,6 +40,11 @@ class Precision:
     def rounds_factors(self) -> bool:
         """Whether products round their inputs, which have more digits in memory."""
         return self.name == "tf32"
+
+    @property
+    def has_8_bit_factors(self) -> bool:
+        """Whether products of 16-bit arrays round their inputs to 8 bits."""
+        return self.name == "fp8"
 
     @property
     def overflows(self) -> bool:

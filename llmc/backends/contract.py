@@ -94,9 +94,10 @@ class Backend:
         if precision.name in self.PRECISIONS:
             self.prepare(precision.name)
             return self
-        from llmc.backends.mixed import Mixed  # it builds on this class
+        from llmc.backends.fp8 import Fp8  # which builds on this class
+        from llmc.backends.mixed import Mixed
 
-        return Mixed(self)
+        return Fp8(self) if precision.has_8_bit_factors else Mixed(self)
 
     def choose(self, matmul="fastest", attention="own"):
         """Choose whose kernels multiply (one of MATMUL) and attend (one of ATTENTION) from now on.
