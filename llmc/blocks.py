@@ -29,12 +29,13 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     def kept(name, *shape, exact=False):
         return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
 
-    def kept_but_for(layer, name, *shape):
-        return Tensor(name, shape) if layer in AGAIN[recompute] else kept(name, *shape)
+    def factor_but_for(layer, name, *shape):
+        whole = layer not in AGAIN[recompute] and stats
+        return Tensor(name, (config.L, *shape) if whole else shape, stacked=bool(whole), factor=bool(stats))
 
     return [
         Tensor("encoded", (B, T, C), exact=True),
-        kept_but_for("layernorm", "ln1", B, T, C),
+        factor_but_for("layernorm", "ln1", B, T, C),
         kept("ln1_mean", B, T, exact=True),
         kept("ln1_rstd", B, T, exact=True),
         kept("qkv", B, T, 3 * C),
@@ -42,11 +43,11 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
         kept("residual2", B, T, C, exact=True),
-        kept_but_for("layernorm", "ln2", B, T, C),
+        factor_but_for("layernorm", "ln2", B, T, C),
         kept("ln2_mean", B, T, exact=True),
         kept("ln2_rstd", B, T, exact=True),
         kept("fch", B, T, 4 * C),
-        kept_but_for("gelu", "fch_gelu", B, T, 4 * C),
+        factor_but_for("gelu", "fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C, exact=True),
         Tensor("lnf", (B, T, C)),
@@ -56,14 +57,16 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
 
 
 @lru_cache
-def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
+def gradient_tables(config, B, T, narrow_factors=False) -> tuple[list[Tensor], list[Tensor]]:
     """Gradients of activations: those with memory of their own, and those that share the logits' memory.
 
-    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared.
+    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared,
+    nor is what has fewer bits than logits: narrow_factors.
     """
     C = config.C
     narrow = [Tensor("dresidual", (B, T, C), exact=True), Tensor("dbtc", (B, T, C))]
-    wide = [Tensor("dqkv", (B, T, 3 * C)), Tensor("dfch", (B, T, 4 * C))]
+    dfch = Tensor("dfch", (B, T, 4 * C), factor=True)
+    narrow, wide = narrow + [dfch] * narrow_factors, [Tensor("dqkv", (B, T, 3 * C))] + [dfch] * (not narrow_factors)
     return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 

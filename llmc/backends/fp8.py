@@ -4,6 +4,8 @@ Activations and weights become e4m3 (3 bits of mantissa, up to 448), gradients e
 Micikevicius et al. 2022. Sums stay in float32, and what leaves a matmul has 16 bits again. Everything else is as in
 bf16: master weights, the residual stream, attention, layernorm, AdamW.
 
+The outputs of layernorms and of GELU that only a matmul reads are kept in 8 bits, and leave those layers so.
+
 A format of 8 bits covers few powers of two, so numbers are moved into its range first. Libraries look for the largest
 number of each array to do that. Here a power of two is enough that is known beforehand: activations leave a layernorm,
 a softmax or GELU at about 1, weights are about 0.02, and a gradient is in proportion to the weight of one token's loss,
@@ -15,10 +17,10 @@ from math import frexp
 
 import numpy as np
 
-from llmc.backends.mixed import Mixed
+from llmc.backends.mixed import LARGEST, Mixed
+from llmc.precision import e4m3, e5m2
 
-LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
-ACTIVATIONS, WEIGHTS = 1.0, 32.0  # what they are multiplied by
+WEIGHTS = 32.0  # what they are multiplied by; activations, by 1
 GRADIENTS = 512.0  # the same, where the loss of a token has weight 1
 FEW = 16  # rows of activations that are not worth it, as in sampling: they stay in 16 bits
 
@@ -29,8 +31,8 @@ def gradient_scale(dloss) -> float:
 
 
 def few(x) -> bool:
-    """Whether x (…, C) has too few rows for 8 bits."""
-    return x.size <= FEW * x.shape[-1]
+    """Whether x (…, C), of 16 bits, has too few rows for 8 bits."""
+    return x.dtype.itemsize == 2 and x.size <= FEW * x.shape[-1]
 
 
 class Fp8(Mixed):
@@ -44,7 +46,7 @@ class Fp8(Mixed):
         self._gradients = GRADIENTS
         self._in_16_bits = self.matmul_forward, self.matmul_backward, self.fused_classifier
         self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
-        self.fused_classifier = self._fused_classifier
+        self.gelu_matmul_backward, self.fused_classifier = self._gelu_matmul_backward, self._fused_classifier
 
     def _fused_classifier(self, losses, logits, targets, dloss, V):
         """As in the contract; the gradients of this batch will be scaled by what dloss says."""
@@ -55,7 +57,7 @@ class Fp8(Mixed):
     def _matmul_forward(self, out, x, w, b):
         """As in the contract, with x and w in e4m3."""
         if not few(x):
-            x, w = rounded(x, e4m3(), ACTIVATIONS), rounded(w, e4m3(), WEIGHTS)  # (B, T, C_in), (C_out, C_in)
+            x, w = rounded(x, e4m3(), 1.0), rounded(w, e4m3(), WEIGHTS)  # (B, T, C_in), (C_out, C_in)
         self._in_16_bits[0](out, x, w, b)  # (B, T, C_out)
 
     def _matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
@@ -63,32 +65,40 @@ class Fp8(Mixed):
         if few(x):
             self._in_16_bits[1](dx, dw, db, dout, x, w, accumulate=accumulate)
             return
-        dout = dout.astype(w.dtype)  # (B, T, C_out)
-        if db is not None:
-            sums = dout.reshape(-1, db.size).sum(axis=0, dtype=np.float32)  # (C_out,)
-            db[...] = sums + db.astype(np.float32) if accumulate else sums
-        dout = rounded(dout, e5m2(), self._gradients)  # (B, T, C_out)
-        x, w = rounded(x, e4m3(), ACTIVATIONS), rounded(w, e4m3(), WEIGHTS)
+        if dout.dtype.itemsize == 1:
+            dout = (dout.astype(np.float32) / np.float32(self._gradients)).astype(w.dtype)  # (B, T, C_out)
+        else:
+            _add_columns(db, dout, accumulate)
+            dout = rounded(dout.astype(w.dtype), e5m2(), self._gradients)  # (B, T, C_out)
+        x, w = rounded(x, e4m3(), 1.0), rounded(w, e4m3(), WEIGHTS)  # (B, T, C_in), (C_out, C_in)
         self._in_16_bits[1](dx, dw, None, dout, x, w, accumulate=accumulate)
+
+    def _gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
+        """As in the contract; *dpre in e5m2 is multiplied by what all gradients of this batch are."""
+        numbers = np.empty(dpre.shape, w.dtype)  # (B, T, C_in)
+        self.matmul_backward(numbers, dw, db, dout, x, w, accumulate=accumulate)
+        self.gelu_backward(numbers, numbers, pre)
+        if dpre.dtype.itemsize == 1:
+            _add_columns(dbpre, numbers, accumulate)
+            wide = numbers.astype(np.float32) * np.float32(self._gradients)
+            numbers, dbpre = np.clip(wide, -LARGEST[dpre.dtype.name], LARGEST[dpre.dtype.name]), None
+        dpre[...] = numbers
+        return dbpre
+
+
+def _add_columns(db, dout, accumulate):
+    """+db (C_out,), of 16 bits, unless it is None, += column sums of dout (B, T, C_out); = them, without accumulate."""
+    if db is not None:
+        sums = dout.astype(db.dtype).reshape(-1, db.size).sum(axis=0, dtype=np.float32)  # (C_out,)
+        db[...] = sums + db.astype(np.float32) if accumulate else sums
 
 
 def rounded(array, dtype, scale):
     """array, of 16 bits, each number of which has been rounded to dtype after a multiplication by scale, and is divided
-    by it again: without loss, since scale is a power of two. What is too large becomes the largest number of dtype."""
+    by it again: without loss, since scale is a power of two. What is too large becomes the largest number of dtype.
+    An array that has 8 bits already stays as it is."""
+    if array.dtype.itemsize == 1:
+        return array
     largest = LARGEST[dtype.name]
     numbers = np.clip(array.astype(np.float32) * np.float32(scale), -largest, largest).astype(dtype)
     return (numbers.astype(np.float32) / np.float32(scale)).astype(array.dtype)
-
-
-def e4m3() -> np.dtype:
-    """The data type of 4 bits of exponent and 3 of mantissa for NumPy."""
-    import ml_dtypes
-
-    return np.dtype(ml_dtypes.float8_e4m3fn)
-
-
-def e5m2() -> np.dtype:
-    """The data type of 5 bits of exponent and 2 of mantissa for NumPy."""
-    import ml_dtypes
-
-    return np.dtype(ml_dtypes.float8_e5m2)

@@ -23,3 +23,8 @@ def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = ""):
     if array.dtype.name not in ("bfloat16", "float16"):
         raise TypeError(f"{name} takes 16-bit numbers, not {array.dtype.name}.")
     return kernel(f"mixed/{layer}", name, f"FLOAT16={int(array.dtype == np.float16)} {defines}".strip(), arch)
+
+
+def factors_of(out) -> str:
+    """The macro for kernels that write what only matmuls read: out has 16 bits, or in fp8 8 bits."""
+    return "FACTORS_8=1" if out.dtype.itemsize == 1 else ""

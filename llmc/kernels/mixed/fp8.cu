@@ -1,10 +1,11 @@
 /* Factors of 8 bits for the products of the linear layer; see backends/fp8.py.
 
-copies v1  x (N, C) of 16 bits times scale, rounded to 8 bits: as it lies, and transposed, since tensor cores multiply 8
-           bits only along k, and the k of dw is the rows of both its factors. One reading; a tile of 128 x 128 per block
+copies v1  x (N, C) times scale, rounded to 8 bits: as it lies, and transposed, since tensor cores multiply 8 bits only
+           along k, and the k of dw is the rows of both its factors. One reading; a tile of 128 x 128 per block
 matmul v1  the product of two factors, k running along the rows of both; without tensor cores, and without cuBLAS
 
-Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `matmul`; ADD, whether it adds to result.
+Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `matmul`; INPUT, the type that `copies`
+reads; ADD, whether `matmul` adds to its result.
 */
 
 #include "number.cuh"
@@ -12,6 +13,7 @@ Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `
 
 #ifndef FORMAT
 #define FORMAT E4M3
+#define INPUT floatX
 #define ADD false
 #endif
 
@@ -26,24 +28,9 @@ __device__ void transpose(unsigned (&words)[4])
     words[2] = __byte_perm(c, d, 0x5410), words[3] = __byte_perm(c, d, 0x7632);
 }
 
-// p[0 ... 4 WORDS - 1] = bytes, but for those from `left` on.
-template <int WORDS>
-__device__ void store(unsigned char* p, const unsigned (&bytes)[WORDS], int left)
-{
-    if (left >= 4 * WORDS && (size_t)p % (4 * WORDS) == 0) {
-        if (WORDS == 4) *reinterpret_cast<uint4*>(p) = make_uint4(bytes[0], bytes[1], bytes[WORDS - 2], bytes[WORDS - 1]);
-        if (WORDS == 2) *reinterpret_cast<uint2*>(p) = make_uint2(bytes[0], bytes[1]);
-    } else {
-        #pragma unroll
-        for (int i = 0; i < 4 * WORDS; i++) {
-            if (i < left) p[i] = bytes[i / 4] >> 8 * (i % 4);
-        }
-    }
-}
-
 // rows (N, C), or 0 · columns (C, N), or 0. Blocks are numbered along one axis, which may have 2^31 of them.
 extern "C" __global__ void __launch_bounds__(256)
-    copies_v1(unsigned char* rows, unsigned char* columns, const floatX* x, float scale, int N, int C)
+    copies_v1(unsigned char* rows, unsigned char* columns, const INPUT* x, float scale, int N, int C)
 {
     // [column][four rows of it]; a column's groups of four words are swizzled, so that fewer threads meet at a bank
     __shared__ __align__(16) unsigned tile[SIDE][SIDE / 4];
@@ -62,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256)
             words[0][i] = narrow<FORMAT>(v[i][0], v[i][1], v[i][2], v[i][3]);
             words[1][i] = narrow<FORMAT>(v[i][4], v[i][5], v[i][6], v[i][7]);
             unsigned row[2] = {words[0][i], words[1][i]};
-            if (rows) store(rows + (size_t)(n + i) * C + c0 + c, row, n + i < N ? C - c0 - c : 0);
+            if (rows) store_bytes(rows + (size_t)(n + i) * C + c0 + c, row, n + i < N ? C - c0 - c : 0);
         }
         #pragma unroll
         for (int k = 0; k < 2; k++) {
@@ -78,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(256)
         int c = task / 8, group = task % 8, n = n0 + 16 * group;
         const unsigned* from = tile[c] + 4 * (group ^ c / 8 % 8);
         unsigned words[4] = {from[0], from[1], from[2], from[3]};
-        if (c0 + c < C) store(columns + (size_t)(c0 + c) * N + n, words, N - n);
+        if (c0 + c < C) store_bytes(columns + (size_t)(c0 + c) * N + n, words, N - n);
     }
 }
 
@@ -86,18 +73,19 @@ const int TILE = 64, DEPTH = 32;
 
 // tile[k][i] = element (first + i, start + k) of a matrix (n, K), zero outside: eight numbers for each of 256 threads.
 template <Format KIND>
-__device__ void fetch(float (&tile)[DEPTH][TILE], const unsigned char* a, int first, int start, int n, int K)
+__device__ void fetch(float (&tile)[DEPTH][TILE], const Number8<KIND>* a, int first, int start, int n, int K)
 {
     int i = threadIdx.x / (DEPTH / 8), k = threadIdx.x % (DEPTH / 8) * 8;
+    Eight v;
+    load(v, a + (size_t)(first + i) * K + start + k, first + i < n ? K - start - k : 0);
     #pragma unroll
-    for (int e = 0; e < 8; e++)
-        tile[k + e][i] = first + i < n && start + k + e < K ? widen<KIND>(a[(size_t)(first + i) * K + start + k + e]) : 0.0f;
+    for (int e = 0; e < 8; e++) tile[k + e][i] = v[e];
 }
 
 // result (M, N) = or += scale * a (M, K) bᵀ (K, N), plus bias (N,), or 0 where there is none. b is e4m3.
 extern "C" __global__ void __launch_bounds__(256)
-    matmul_fp8_v1(floatX* result, const unsigned char* a, const unsigned char* b, const floatX* bias, float scale, int M,
-                  int N, int K)
+    matmul_fp8_v1(floatX* result, const Number8<FORMAT>* a, const Number8<E4M3>* b, const floatX* bias, float scale,
+                  int M, int N, int K)
 {
     __shared__ float as[DEPTH][TILE], bs[DEPTH][TILE];  // [k][row], [k][column]
     int across = (N + TILE - 1) / TILE, m0 = blockIdx.x / across * TILE, n0 = blockIdx.x % across * TILE;
@@ -105,8 +93,8 @@ extern "C" __global__ void __launch_bounds__(256)
     float totals[4][4] = {};
     for (int k0 = 0; k0 < K; k0 += DEPTH) {
         __syncthreads();  // all threads are done with the tiles of the round before
-        fetch<FORMAT>(as, a, m0, k0, M, K);
-        fetch<E4M3>(bs, b, n0, k0, N, K);
+        fetch(as, a, m0, k0, M, K);
+        fetch(bs, b, n0, k0, N, K);
         __syncthreads();
         for (int k = 0; k < DEPTH; k++) {
             #pragma unroll

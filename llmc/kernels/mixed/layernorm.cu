@@ -8,11 +8,12 @@ backward_columns           sums of dout * norm and of dout within chunks of rows
 backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
 backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that
 
-Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
+Shapes: x, dx, residual (N, C) float; dout (N, C), out (N, C), which has 8 bits in fp8; w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 
 #ifndef EIGHTS    // the launcher compiles the file for its C
 #define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
@@ -33,7 +34,7 @@ __device__ float warp_sum(float v)
 }
 
 // out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
-__device__ void write_norm(floatX* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
+__device__ void write_norm(Factor* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
 {
     Eight v, weight, bias;
     for (int c = first_of_lane(); c < C; c += 32 * 8) {
@@ -47,7 +48,7 @@ __device__ void write_norm(floatX* out, const float* x, const floatX* w, const f
 }
 
 // One row, whose numbers add up to the warp's `total`.
-__device__ void normalize(floatX* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
+__device__ void normalize(Factor* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
                           float total, int C)
 {
     float m = warp_sum(total) / C, squares = 0.0f;
@@ -65,7 +66,7 @@ __device__ void normalize(floatX* out, float* mean, float* rstd, const float* x,
     }
 }
 
-extern "C" __global__ void layernorm_forward_v1(floatX* out, float* mean, float* rstd, const float* x, const floatX* w,
+extern "C" __global__ void layernorm_forward_v1(Factor* out, float* mean, float* rstd, const float* x, const floatX* w,
                                                 const floatX* b, int N, int C)
 {
     int row = row_of_warp();
@@ -82,7 +83,7 @@ extern "C" __global__ void layernorm_forward_v1(floatX* out, float* mean, float*
 }
 
 // residual = x1 + x2, and its layernorm. Each lane reads back the numbers that it wrote itself.
-extern "C" __global__ void residual_layernorm_forward_v1(float* residual, floatX* out, float* mean, float* rstd,
+extern "C" __global__ void residual_layernorm_forward_v1(float* residual, Factor* out, float* mean, float* rstd,
                                                          const float* x1, const floatX* x2, const floatX* w,
                                                          const floatX* b, int N, int C)
 {
@@ -154,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) residual_layernorm_forward_v
     if (threadIdx.x == 0) mean[blockIdx.x] = m, rstd[blockIdx.x] = r;
 }
 
-extern "C" __global__ void layernorm_again_v1(floatX* out, const float* x, const floatX* w, const floatX* b,
+extern "C" __global__ void layernorm_again_v1(Factor* out, const float* x, const floatX* w, const floatX* b,
                                               const float* mean, const float* rstd, int N, int C)
 {
     int row = row_of_warp();

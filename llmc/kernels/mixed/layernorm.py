@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch
-from llmc.kernels.mixed import kernel_for
+from llmc.kernels.mixed import factors_of, kernel_for
 from llmc.kernels.mixed.columns import across, add_chunks, bias_backward
 from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
@@ -17,22 +17,23 @@ FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
 def layernorm_forward(out, mean, rstd, x, w, b):
     """*out = (x - *mean) · *rstd · w + b, over the last axis.
 
-    out (B, T, C), w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): 16 bits, or uint8 for e4m3. w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
     """
-    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b))
+    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), factors_of(out))
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     """*residual = x1 + x2, then layernorm_forward of it, in one kernel.
 
-    out, x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): as above. x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
     """
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
-    if N <= FEW_ROWS and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
+    few = N <= FEW_ROWS and out.dtype == w.dtype
+    if few and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
         launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
         launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
-    _launch_rows("residual_layernorm_forward_v1", N, w, arguments)
+    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, factors_of(out))
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
@@ -40,7 +41,7 @@ def layernorm_again(out, x, w, b, mean, rstd):
 
     Shapes and types are the same.
     """
-    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd))
+    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), factors_of(out))
 
 
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
@@ -115,7 +116,9 @@ def _two_readings(dx, dout, x, w, mean, rstd):
     return partial
 
 
-def _launch_rows(name, N, w, arguments):
+def _launch_rows(name, N, w, arguments, defines=""):
     """A launch with one warp for each of N rows as long as w."""
     check_rows(N)
-    kernel_for(w, "layernorm", name)((ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size)))
+    kernel_for(w, "layernorm", name, defines)(
+        (ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size))
+    )
