@@ -63,24 +63,16 @@ __device__ void load(Eight& v, const Number8<KIND>* p, int left)
     }
 }
 
-// p[0 ... 4 WORDS - 1] = bytes, but for those from `left` on.
-template <int WORDS>
-__device__ void store_bytes(void* p, const unsigned (&bytes)[WORDS], int left)
-{
-    if (left >= 4 * WORDS && (size_t)p % (4 * WORDS) == 0) {
-        if (WORDS == 4) *(uint4*)p = make_uint4(bytes[0], bytes[1], bytes[WORDS - 2], bytes[WORDS - 1]);
-        if (WORDS == 2) *(uint2*)p = make_uint2(bytes[0], bytes[1]);
-    } else {
-        #pragma unroll
-        for (int i = 0; i < 4 * WORDS; i++) {
-            if (i < left) ((unsigned char*)p)[i] = bytes[i / 4] >> i % 4 * 8;
-        }
-    }
-}
-
 template <Format KIND>
 __device__ void store(Number8<KIND>* p, const Eight& v, int left)
 {
-    unsigned words[2] = {narrow<KIND>(v[0], v[1], v[2], v[3]), narrow<KIND>(v[4], v[5], v[6], v[7])};
-    store_bytes(p, words, left);
+    uint2 words = make_uint2(narrow<KIND>(v[0], v[1], v[2], v[3]), narrow<KIND>(v[4], v[5], v[6], v[7]));
+    if (left >= 8 && (size_t)p % 8 == 0) {
+        *reinterpret_cast<uint2*>(p) = words;
+    } else {
+        #pragma unroll
+        for (int i = 0; i < 8; i++) {
+            if (i < left) p[i].bits = (i < 4 ? words.x : words.y) >> i % 4 * 8;
+        }
+    }
 }

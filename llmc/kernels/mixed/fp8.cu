@@ -5,7 +5,7 @@ copies v1  x (N, C) times scale, rounded to 8 bits: as it lies, and transposed, 
 matmul v1  the product of two factors, k running along the rows of both; without tensor cores, and without cuBLAS
 
 Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `matmul`; INPUT, the type that `copies`
-reads; ADD, whether `matmul` adds to its result.
+reads, and WORDS, whether rows and columns consist of 128-bit words; ADD, whether `matmul` adds to its result.
 */
 
 #include "number.cuh"
@@ -14,6 +14,7 @@ reads; ADD, whether `matmul` adds to its result.
 #ifndef FORMAT
 #define FORMAT E4M3
 #define INPUT floatX
+#define WORDS false
 #define ADD false
 #endif
 
@@ -28,6 +29,51 @@ __device__ void transpose(unsigned (&words)[4])
     words[2] = __byte_perm(c, d, 0x5410), words[3] = __byte_perm(c, d, 0x7632);
 }
 
+// Eight numbers as they lie in memory: 16 bits, or 8 bits of each.
+template <typename Eights, typename T>
+__device__ Eights fetch(const T* p, int left)
+{
+    Eights eight = {};
+    if (WORDS) {
+        if (left > 0) eight = *reinterpret_cast<const Eights*>(p);
+    } else {
+        for (int e = 0; e < 8; e++) {
+            if (e < left) reinterpret_cast<T*>(&eight)[e] = p[e];
+        }
+    }
+    return eight;
+}
+
+__device__ uint4 fetch(const floatX* p, int left) { return fetch<uint4>(p, left); }
+
+template <Format KIND>
+__device__ uint2 fetch(const Number8<KIND>* p, int left) { return fetch<uint2>(p, left); }
+
+// The same times scale, in 8 bits; what has them already is not touched.
+__device__ uint2 converted(uint4 eight, float scale)
+{
+    Eight v;
+    widen(v, eight);
+    #pragma unroll
+    for (int e = 0; e < 8; e++) v[e] *= scale;
+    return make_uint2(narrow<FORMAT>(v[0], v[1], v[2], v[3]), narrow<FORMAT>(v[4], v[5], v[6], v[7]));
+}
+
+__device__ uint2 converted(uint2 eight, float) { return eight; }
+
+// p[0 ... n - 1] = words, but for those bytes from `left` on.
+template <typename Words>
+__device__ void put(unsigned char* p, const Words& words, int left)
+{
+    if (WORDS) {
+        if (left > 0) *reinterpret_cast<Words*>(p) = words;
+    } else {
+        for (int i = 0; i < (int)sizeof(Words); i++) {
+            if (i < left) p[i] = reinterpret_cast<const unsigned char*>(&words)[i];
+        }
+    }
+}
+
 // rows (N, C), or 0 · columns (C, N), or 0. Blocks are numbered along one axis, which may have 2^31 of them.
 extern "C" __global__ void __launch_bounds__(256)
     copies_v1(unsigned char* rows, unsigned char* columns, const INPUT* x, float scale, int N, int C)
@@ -35,21 +81,23 @@ extern "C" __global__ void __launch_bounds__(256)
     // [column][four rows of it]; a column's groups of four words are swizzled, so that fewer threads meet at a bank
     __shared__ __align__(16) unsigned tile[SIDE][SIDE / 4];
     int across = (C + SIDE - 1) / SIDE, n0 = blockIdx.x / across * SIDE, c0 = blockIdx.x % across * SIDE;
+    int c = threadIdx.x % 16 * 8;
+    decltype(fetch(x, 0)) eights[2][4];  // eight columns of four rows, and of four more: all are under way at once
     #pragma unroll
-    for (int half = 0; half < 2; half++) {  // eight columns of four rows, twice
-        int c = threadIdx.x % 16 * 8, four = threadIdx.x / 16 + 16 * half, n = n0 + 4 * four;
-        Eight v[4];
-        #pragma unroll
-        for (int i = 0; i < 4; i++) load(v[i], x + (size_t)(n + i) * C + c0 + c, n + i < N ? C - c0 - c : 0);
-        unsigned words[2][4];  // four columns of four rows, and four more
+    for (int i = 0; i < 8; i++) {
+        int n = n0 + 4 * (threadIdx.x / 16) + 64 * (i / 4) + i % 4;
+        eights[i / 4][i % 4] = fetch(x + (size_t)n * C + c0 + c, n < N ? C - c0 - c : 0);
+    }
+    #pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int four = threadIdx.x / 16 + 16 * half;
+        unsigned words[2][4];  // four columns of four rows, and the four columns after them
         #pragma unroll
         for (int i = 0; i < 4; i++) {
-            #pragma unroll
-            for (int e = 0; e < 8; e++) v[i][e] *= scale;
-            words[0][i] = narrow<FORMAT>(v[i][0], v[i][1], v[i][2], v[i][3]);
-            words[1][i] = narrow<FORMAT>(v[i][4], v[i][5], v[i][6], v[i][7]);
-            unsigned row[2] = {words[0][i], words[1][i]};
-            if (rows) store_bytes(rows + (size_t)(n + i) * C + c0 + c, row, n + i < N ? C - c0 - c : 0);
+            uint2 row = converted(eights[half][i], scale);
+            words[0][i] = row.x, words[1][i] = row.y;
+            int n = n0 + 4 * four + i;
+            if (rows) put(rows + (size_t)n * C + c0 + c, row, n < N ? C - c0 - c : 0);
         }
         #pragma unroll
         for (int k = 0; k < 2; k++) {
@@ -62,10 +110,9 @@ extern "C" __global__ void __launch_bounds__(256)
     __syncthreads();
     #pragma unroll
     for (int task = threadIdx.x; task < SIDE * 8; task += 256) {  // sixteen rows of a column
-        int c = task / 8, group = task % 8, n = n0 + 16 * group;
-        const unsigned* from = tile[c] + 4 * (group ^ c / 8 % 8);
-        unsigned words[4] = {from[0], from[1], from[2], from[3]};
-        if (c0 + c < C) store_bytes(columns + (size_t)(c0 + c) * N + n, words, N - n);
+        int column = task / 8, group = task % 8, n = n0 + 16 * group;
+        uint4 words = reinterpret_cast<const uint4*>(tile[column])[group ^ column / 8 % 8];
+        if (c0 + column < C) put(columns + (size_t)(c0 + column) * N + n, words, N - n);
     }
 }
 

@@ -120,9 +120,10 @@ def _copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
         rows = scratch(f"{name}, rows of 8 bits", (x.size,), "uint8")
     turned = scratch(f"{name}, columns of 8 bits", (x.size,), "uint8") if columns else 0
     if not there or columns:
-        defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} ADD=0"
-        blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         memory = 0 if there or rows is False else rows, turned
+        words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
+        defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} WORDS={int(words)} ADD=0"
+        blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         _kernel(defines, "copies_v1")((blocks,), (THREADS,), arguments)
     return Factor(x if there else rows, kind, scale), Factor(turned, kind, scale)
@@ -137,7 +138,7 @@ def _product(result, a, b, by, bias=None, add=False):
     """result (M, N), bfloat16, = or, with add, += a (M, K) · bᵀ (K, N), plus bias (N,) if there is one."""
     M, N, K = _sizes(result, a)
     scale, words = 1.0 / (a.scale * b.scale), not (M % WORD or N % WORD or K % WORD)
-    if by == "own" and _by_hopper(result, a, b, by, bias=bias, add=add):
+    if _by_hopper(result, a, b, by, bias=bias, add=add):
         return
     if by != "own" and cuda.device() == "gpu" and words and aligned(result) and cublas.recordable():
         first, second = (cublaslt.Factor(f.array.data.ptr, K, f is b, cublaslt.TYPES[f.kind]) for f in (b, a))
@@ -147,7 +148,7 @@ def _product(result, a, b, by, bias=None, add=False):
     check_elements(max(result.size, a.array.size, b.array.size))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     arguments = (result, a.array, b.array, 0 if bias is None else bias, np.float32(scale))
-    launch = _kernel(f"FORMAT={a.kind} INPUT=floatX ADD={int(add)}", "matmul_fp8_v1")
+    launch = _kernel(f"FORMAT={a.kind} INPUT=floatX WORDS=0 ADD={int(add)}", "matmul_fp8_v1")
     launch((blocks,), (THREADS,), (*arguments, np.int32(M), np.int32(N), np.int32(K)))
 
 
