@@ -82,3 +82,22 @@ def test_arrays_of_fp8_are_passed_as_bytes_or_by_their_dtype():
     for x in (np.array([2], np.float32), np.array([2], ml_dtypes.float8_e5m2)):
         with pytest.raises(KernelError, match=r"`const __nv_fp8_e4m3\* x` expects float8_e4m3fn"):
             RawKernel(code, "k")((1,), (1,), (y, x))
+
+
+@CHECKED
+def test_bytes_for_structs_of_one_byte_and_for_unsigned_char(check):
+    code = """struct e4m3 { unsigned char bits; };
+    extern "C" __global__ void k(e4m3* y, const e4m3* x, unsigned char* z) {
+        int i = threadIdx.x;
+        y[i] = x[i];
+        z[i] = x[31 - i].bits; }"""
+    x = np.arange(32, dtype=np.uint8)
+    for dtype in (np.uint8, ml_dtypes.float8_e4m3fn):
+        y, z = np.zeros(32, dtype), np.zeros(32, np.uint8)
+        RawKernel(code, "k", check=check)((1,), (32,), (y, x.view(dtype), z))
+        np.testing.assert_array_equal(y.view(np.uint8), x)
+        np.testing.assert_array_equal(z, x[::-1])
+    short = np.zeros(16, np.uint8)
+    if check:
+        with pytest.raises(KernelError, match=r"y\[16\]"):
+            RawKernel(code, "k")((1,), (32,), (short, x, z))
