@@ -25,7 +25,8 @@ OF = {  # the first word of an instruction: what is known of its kind
     "wmma": "for wmma it supports m16n16k16 of f16 and bf16 with sums in f32",
     "ld": "for ld it supports global and shared memory, one element or .v2 and .v4",
     "st": "for st it supports global and shared memory, one element or .v2 and .v4",
-    "cvt": "for cvt it supports integers, f16, bf16, f32, f64, f16x2 and bf16x2 from f32, and tf32 by .rna",
+    "cvt": "for cvt it supports integers, f16, bf16, f32, f64, f16x2 and bf16x2 from f32, tf32 by .rna, and e4m3x2 and "
+    "e5m2x2 by .rn.satfinite from f32 and f16x2, and to f16x2",
     "fence": "for fence it supports .sc, .acq_rel, .proxy.async and .mbarrier_init",
     "bar": "for bar it supports sync, arrive and warp.sync",
     "barrier": "for barrier it supports sync, arrive and cluster.arrive and .wait",

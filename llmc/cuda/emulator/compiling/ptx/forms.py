@@ -9,6 +9,7 @@ The functions are in ../../include/ptx/ (namespace llmc_ptx) unless they begin w
 
 INTEGER = "u16|s16|u32|s32|u64|s64"
 HALVES = "f16|f16x2|bf16|bf16x2"
+FP8 = "e4m3|e5m2"
 BITS = "b16|b32|b64"
 ANY = f"{BITS}|{INTEGER}|f32|f64"
 MEMORY = f"b8|u8|s8|{ANY}"
@@ -189,6 +190,9 @@ CONVERSIONS = (
     ("cvt.rna.tf32.f32", "=x32 f32", "cvt_rna_tf32"),
     ("cvt.rn[.<relu:relu>].f16x2.f32", "=f16x2 f32 f32", "cvt_pair<f16x2, f16, {relu}>"),
     ("cvt.rn[.<relu:relu>].bf16x2.f32", "=bf16x2 f32 f32", "cvt_pair<bf16x2, bf16, {relu}>"),
+    (f"cvt.rn.satfinite[.<relu:relu>].<T:{FP8}>x2.f32", "=b16 f32 f32", "cvt_to_fp8<{T}, {relu}>"),
+    (f"cvt.rn.satfinite[.<relu:relu>].<T:{FP8}>x2.f16x2", "=b16 f16x2", "cvt_to_fp8<{T}, {relu}>"),
+    (f"cvt.rn[.<relu:relu>].f16x2.<T:{FP8}>x2", "=f16x2 b16", "cvt_from_fp8<{T}, {relu}>"),
     (f"cvt[.<R:rn|rz|rm|rp|rni|rzi|rmi|rpi>].<D:{NUMBER}>.<F:{NUMBER}>", "=~D ~F", "cvt<{D}, {F}, {R}>"),
     (f"cvt[.<R:rn|rz|rm|rp|rni|rzi|rmi|rpi>].sat.<D:{NUMBER}>.<F:{NUMBER}>", "=~D ~F", "cvt_sat<{D}, {F}, {R}>"),
 )
