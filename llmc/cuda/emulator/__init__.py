@@ -41,7 +41,8 @@ What it does not see, or sees differently:
   stmatrix, mma.sync, loads, stores and atomics with their hints, conversions, shuffles, barriers with a number, plain
   arithmetic. Cache hints and .ftz have no effect; shared memory has 32-bit addresses of its own, as on a GPU.
 - Tensor cores (mma.sync, wmma): products are exact and are added up in fp32 along k; a GPU adds in an order of its own,
-  so the last bits differ. The last 13 bits of a tf32 are ignored. All 32 lanes must execute the same instruction.
+  so the last bits differ; Hopper keeps about 14 bits when it adds products of fp8. The last 13 bits of a tf32 are
+  ignored. All 32 lanes must execute the same instruction.
 - Hopper (mbarrier, bulk copies with tensor maps, wgmma; cuda::barrier is an mbarrier): a copy arrives when its
   mbarrier is waited for, a product is made and a bulk store reads when its group is waited for, each at the last
   moment: whoever comes too early finds poison, and what is overwritten too early is seen. What an mbarrier orders is

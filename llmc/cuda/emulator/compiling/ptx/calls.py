@@ -21,7 +21,7 @@ OF = {  # the first word of an instruction: what is known of its kind
     "ldmatrix": "for ldmatrix it supports .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
     "stmatrix": "for stmatrix it supports .m8n8.x1, .x2 and .x4 of .b16, also with .trans",
     "mma": "for mma.sync it supports m16n8k4 and m16n8k8 of tf32, m16n8k8 and m16n8k16 of f16 and bf16, m16n8k16 and "
-    "m16n8k32 of s8 and u8",
+    "m16n8k32 of s8 and u8, m16n8k32 of e4m3 and e5m2",
     "wmma": "for wmma it supports m16n16k16 of f16 and bf16 with sums in f32",
     "ld": "for ld it supports global and shared memory, one element or .v2 and .v4",
     "st": "for st it supports global and shared memory, one element or .v2 and .v4",

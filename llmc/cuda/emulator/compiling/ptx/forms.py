@@ -42,6 +42,7 @@ MATRICES = (
     (MMA + "k16.row.col.f16.f16.f16.f16", "=f16x2x2 x32x4 x32x2 f16x2x2", "mma<16, f16, f16, f16x2>"),
     (MMA + "k16.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x2 x32x1 s32x4", "mma<16, {A}, {B}, s32>"),
     (MMA + "k32.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x4 x32x2 s32x4", "mma<32, {A}, {B}, s32>"),
+    (MMA + f"k32.row.col.f32.<A:{FP8}>.<B:{FP8}>.f32", "=f32x4 x32x4 x32x2 f32x4", "mma<32, {A}, {B}, f32>"),
     # the registers of a square of f16 are eight, each pair of numbers with two lanes
     (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.bf16", "=x32x4 [S] u32", "wmma_load<{w}, {o}, 4>"),
     (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.f16", "=x32x8 [S] u32", "wmma_load<{w}, {o}, 8>"),
