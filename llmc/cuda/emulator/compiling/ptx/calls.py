@@ -14,8 +14,8 @@ ALL = (
 OF = {  # the first word of an instruction: what is known of its kind
     "cp": "for cp.async it supports .ca and .cg, commit_group, wait_group and wait_all; bulk copies and tensor copies "
     "in tile mode into shared memory with an mbarrier, and out of it with a bulk_group",
-    "wgmma": "for wgmma it supports m64nNk16 of f16 and bf16 and m64nNk8 of tf32 (n: 8 to 256), fence, commit_group "
-    "and wait_group",
+    "wgmma": "for wgmma it supports m64nNk16 of f16 and bf16, m64nNk8 of tf32 and m64nNk32 of e4m3 and e5m2 "
+    "(n: 8 to 256), fence, commit_group and wait_group",
     "mbarrier": "for mbarrier it supports init, inval, arrive, arrive_drop, arrive.expect_tx, expect_tx, complete_tx, "
     "try_wait and test_wait",
     "ldmatrix": "for ldmatrix it supports .m8n8.x1, .x2 and .x4 of .b16, also with .trans",

@@ -185,6 +185,8 @@ WARPGROUPS = (
     (f"{WGMMA}k16.<A:f32>.<T:bf16>.bf16", "sum x32x4 b64 pred n n n", "wgmma_a<{N}, {A}, {T}>"),
     (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum b64 b64 pred n n", "wgmma_along_k<{N}, {A}, {T}>"),
     (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum x32x4 b64 pred n n", "wgmma_a_along_k<{N}, {A}, {T}>"),
+    (f"{WGMMA}k32.<A:f32|f16>.<T:{FP8}>.<B:{FP8}>", "sum b64 b64 pred n n", "wgmma_along_k<{N}, {A}, {T}, {B}>"),
+    (f"{WGMMA}k32.<A:f32|f16>.<T:{FP8}>.<B:{FP8}>", "sum x32x4 b64 pred n n", "wgmma_a_along_k<{N}, {A}, {T}, {B}>"),
 )
 NUMBER = f"u8|s8|{INTEGER}|f16|bf16|f32|f64"
 CONVERSIONS = (
