@@ -138,7 +138,7 @@ def _product(result, a, b, by, bias=None, add=False):
     """result (M, N), bfloat16, = or, with add, += a (M, K) · bᵀ (K, N), plus bias (N,) if there is one."""
     M, N, K = _sizes(result, a)
     scale, words = 1.0 / (a.scale * b.scale), not (M % WORD or N % WORD or K % WORD)
-    if _by_hopper(result, a, b, by, bias=bias, add=add):
+    if by == "own" and _by_hopper(result, a, b, by, bias=bias, add=add):
         return
     if by != "own" and cuda.device() == "gpu" and words and aligned(result) and cublas.recordable():
         first, second = (cublaslt.Factor(f.array.data.ptr, K, f is b, cublaslt.TYPES[f.kind]) for f in (b, a))
