@@ -11,12 +11,6 @@
 // With A_TYPE, e4m3 or e5m2, factors have 8 bits, and b is e4m3. k runs along the lines of both, twice as many numbers in
 // each, of which an instruction multiplies 32: as many bytes as before.
 
-#ifdef A_TYPE
-const int LINE = 128;  // numbers in a line of a square
-#else
-const int LINE = 64;
-#endif
-
 #if FLOAT16
 #define TYPES ".f32.f16.f16"
 #else

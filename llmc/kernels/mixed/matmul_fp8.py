@@ -49,14 +49,14 @@ def matmul_forward(out, x, w, b, by="fastest"):
     out (B, T, C_out), x (B, T, C_in), w (C_out, C_in), b (C_out,) or None: bfloat16. x may be uint8: e4m3. by: whose
     kernels multiply, as in matmul.py.
     """
-    _product(out, *_factors(x, w), by, bias=b)
+    product(out, *factors(x, w), by, bias=b)
 
 
 def matmul_gelu_forward_once(gelu_out, out, x, w, b, by="fastest"):
     """*out as in matmul_forward; *gelu_out (B, T, C_out), uint8, = GELU(out) in e4m3, which Hopper's rounds once."""
-    factors = _factors(x, w)
-    if not _by_hopper(gelu_out, *factors, by, bias=b, to_gelu=out):
-        _product(out, *factors, by, bias=b)
+    both = factors(x, w)
+    if not _by_hopper(gelu_out, *both, by, bias=b, to_gelu=out):
+        product(out, *both, by, bias=b)
         gelu_forward(gelu_out, out)
 
 
@@ -69,8 +69,8 @@ def matmul_backward(dx, dw, db, dout, x, w, gradients, accumulate=True, by="fast
     """
     rows, columns = _rounded(db, dout, w, gradients, accumulate, rows=dx is not None)
     if dx is not None:
-        _product(dx, rows, _transposed("w", w, WEIGHTS), by)
-    _product(dw, columns, _transposed("x", x), by, add=accumulate)
+        product(dx, rows, _transposed("w", w, WEIGHTS), by)
+    product(dw, columns, _transposed("x", x), by, add=accumulate)
 
 
 def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, gradients, dbpre=None, accumulate=True, by="fastest"):
@@ -80,15 +80,15 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, gradients, dbpre=None, a
     weights, sums = _transposed("w", w, WEIGHTS), None if dbpre is None else (dbpre, accumulate)
     if not _by_hopper(dpre, rows, weights, by, before_gelu=pre, column_sums=sums):
         numbers = scratch("before 8 bits", dpre.shape, w.dtype)
-        _product(numbers, rows, weights, by)
+        product(numbers, rows, weights, by)
         gelu_backward(numbers, numbers, pre)
         if sums:
             bias_backward(dbpre, numbers, accumulate=accumulate)
         _copies("dpre", numbers, w.shape[1], "E5M2", gradients, rows=dpre, columns=False)
-    _product(dw, columns, _transposed("x", x), by, add=accumulate)
+    product(dw, columns, _transposed("x", x), by, add=accumulate)
 
 
-def _factors(x, w):
+def factors(x, w):
     """Both factors of a forward pass."""
     K = w.shape[1]
     return _copies("x", x, K, columns=False)[0], _copies("w", w, K, scale=WEIGHTS, columns=False)[0]
@@ -134,7 +134,7 @@ def _kernel(defines, name):
     return kernel("mixed/fp8", name, f"FLOAT16=0 {defines}")
 
 
-def _product(result, a, b, by, bias=None, add=False):
+def product(result, a, b, by="fastest", bias=None, add=False):
     """result (M, N), bfloat16, = or, with add, += a (M, K) · bᵀ (K, N), plus bias (N,) if there is one."""
     M, N, K = _sizes(result, a)
     scale, words = 1.0 / (a.scale * b.scale), not (M % WORD or N % WORD or K % WORD)
@@ -153,18 +153,16 @@ def _product(result, a, b, by, bias=None, add=False):
 
 
 def _by_hopper(result, a, b, by, bias=None, add=False, to_gelu=None, before_gelu=None, column_sums=None) -> bool:
-    """_product by version 9, where the GPU has what that takes; returns whether it has.
+    """`product` by version 9, where the GPU has what that takes; returns whether it has.
 
     The rest as in matmul_own.Product; with before_gelu, the result keeps the scale of a.
     """
     M, N, K = _sizes(result, a)
     scale = 1.0 / (b.scale if before_gelu is not None else a.scale * b.scale)
-    product = Product(
-        "matmul_forward", result, a.array, b.array, M, N, K, bias, add, to_gelu, before_gelu, a.kind, scale
-    )
-    if by == "cublas" or cuda.device() != "gpu" or not matmul_hopper.fits(product):
+    whole = Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, to_gelu, before_gelu, a.kind, scale)
+    if by == "cublas" or cuda.device() != "gpu" or not matmul_hopper.fits(whole):
         return False
-    matmul_hopper.multiply(product, column_sums=column_sums, unscale=1.0 / a.scale)
+    matmul_hopper.multiply(whole, column_sums=column_sums, unscale=1.0 / a.scale)
     return True
 
 

@@ -44,6 +44,7 @@ const bool EIGHT_BITS = true;
 #else
 const bool EIGHT_BITS = false;
 #endif
+const int LINE = EIGHT_BITS ? 128 : 64;                                              // numbers of k in a round
 const int LINES_OF_WARP = 16, BYTES_OF_WARP = SQUARE_BYTES / 4;                      // of a square of results
 const int COPIES = (GELU == 1) + (GELU && EIGHT_BITS ? 4 : 1);                       // by which 64 x 64 results leave
 static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
@@ -248,8 +249,8 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
 __device__ void store_results(const TensorMap* result, const TensorMap* other, int n, int m, floatX* square)
 {
     if (GELU == 1) store_square(other, n, m, square), square += SQUARE;
-    if (!GELU || !EIGHT_BITS) return store_square(result, n, m, square);
-    for (int warp = 0; warp < 4; warp++)
+    int warps = GELU && EIGHT_BITS ? 4 : 1;
+    for (int warp = 0; warp < warps; warp++)
         store_square(result, n, m + LINES_OF_WARP * warp, reinterpret_cast<floatX*>(bytes_of_warp(square, warp)));
 }
 
