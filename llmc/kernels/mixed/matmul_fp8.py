@@ -84,19 +84,19 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, gradients, dbpre=None, a
         gelu_backward(numbers, numbers, pre)
         if sums:
             bias_backward(dbpre, numbers, accumulate=accumulate)
-        _copies("dpre", numbers, w.shape[1], "E5M2", gradients, rows=dpre, columns=False)
+        copies("dpre", numbers, w.shape[1], "E5M2", gradients, rows=dpre, columns=False)
     product(dw, columns, _transposed("x", x), by, add=accumulate)
 
 
 def factors(x, w):
     """Both factors of a forward pass."""
     K = w.shape[1]
-    return _copies("x", x, K, columns=False)[0], _copies("w", w, K, scale=WEIGHTS, columns=False)[0]
+    return copies("x", x, K, columns=False)[0], copies("w", w, K, scale=WEIGHTS, columns=False)[0]
 
 
 def _transposed(name, x, scale=1.0) -> Factor:
     """x (…, C) as (C, N)."""
-    return _copies(name, x, x.shape[-1], scale=scale, rows=False)[1]
+    return copies(name, x, x.shape[-1], scale=scale, rows=False)[1]
 
 
 def _rounded(db, dout, w, gradients, accumulate, rows=True):
@@ -105,10 +105,10 @@ def _rounded(db, dout, w, gradients, accumulate, rows=True):
         dout, db = matmul.rounded(db, dout, w, accumulate)
     if db is not None:
         bias_backward(db, dout, accumulate=accumulate)
-    return _copies("dout", dout, len(w), "E5M2", gradients, rows)
+    return copies("dout", dout, len(w), "E5M2", gradients, rows)
 
 
-def _copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
+def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
     """(Factor (N, C), Factor (C, N)) of x (N, C), each if it is asked for, in memory that is for this name.
 
     x: bfloat16, which is multiplied by scale and rounded; or uint8, which is of this kind and scale already · rows: may
