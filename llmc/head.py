@@ -39,7 +39,9 @@ def forward(be, config, params, acts, targets=None, dloss=None):
     the last part, if they are cut.
     """
     for part in _parts(acts):
-        _forward(be, config, params, acts, part, targets, dloss)
+        logits = _logits(be, params, acts, part)
+        if targets is not None:
+            be.fused_classifier(acts["losses"][part], logits, targets[part], dloss, config.V)  # (≤ n, T)
 
 
 def backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
@@ -49,7 +51,10 @@ def backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, ac
     accumulate=False: grads["wte"] is written, not added to.
     """
     for part in _parts(acts):
-        dlogits = _forward(be, config, params, acts, part, targets, dloss) if is_cut(acts) else acts["logits"]
+        dlogits = acts["logits"]
+        if is_cut(acts):
+            logits = _logits(be, params, acts, part)
+            dlogits = be.classifier_gradient(acts["losses"][part], logits, targets[part], dloss, config.V)
         x, w = acts["lnf"][part], params["wte"]  # (≤ n, T, C), (Vp, C)
         be.matmul_backward(dlnf[part], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
         accumulate = True  # the gradients of later parts are added to that of the first one
@@ -62,10 +67,8 @@ def _parts(acts):
     return [slice(b, min(b + each, B)) for b in range(0, B, each)]
 
 
-def _forward(be, config, params, acts, part, targets, dloss):
-    """The same as `forward` for one part. Returns its logits (≤ n, T, Vp), or with dloss their gradient."""
+def _logits(be, params, acts, part):
+    """The logits of one part, (≤ n, T, Vp)."""
     logits = acts["logits"][: part.stop - part.start]
     be.matmul_forward(logits, acts["lnf"][part], params["wte"], None)  # (≤ n, T, Vp)
-    if targets is not None:
-        be.fused_classifier(acts["losses"][part], logits, targets[part], dloss, config.V)  # (≤ n, T)
     return logits

@@ -274,6 +274,12 @@ class Backend:
         by their own gradient, zero in the padding; with None they stay as they are.
         """
 
+    def classifier_gradient(self, losses, logits, targets, dloss, V):
+        """fused_classifier with dloss. Returns the gradient (B, T, Vp), for the next matmul_backward alone: it may lie
+        elsewhere than in logits, and have fewer bits."""
+        self.fused_classifier(losses, logits, targets, dloss, V)
+        return logits
+
     @_required()
     def global_norm(self, grads):
         """Euclidean norm (a Python float) of grads, a flat array."""

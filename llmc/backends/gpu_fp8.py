@@ -5,7 +5,8 @@ import numpy as np
 from llmc.backends.contract import Backend
 from llmc.backends.fp8 import GRADIENTS, few, gradient_scale
 from llmc.backends.gpu_mixed import CudaMixed
-from llmc.kernels.mixed import matmul_fp8
+from llmc.kernels import scratch
+from llmc.kernels.mixed import classifier, layernorm, matmul_fp8
 
 
 class CudaFp8(CudaMixed):
@@ -13,6 +14,7 @@ class CudaFp8(CudaMixed):
 
     PRECISIONS = ("fp8",)
     DTYPES = ("bfloat16", "float32", "uint8")
+    HEAD_ROWS = 1 << 13  # there are two copies of their gradient in 8 bits, too
 
     def __init__(self):
         matmul_fp8.check_device()
@@ -25,6 +27,22 @@ class CudaFp8(CudaMixed):
         self._classify(losses, logits, targets, dloss, V)
         if dloss is not None:
             self._gradients = gradient_scale(dloss)
+
+    def classifier_gradient(self, losses, logits, targets, dloss, V):
+        """As in the contract: in 8 bits, in memory of its own, if the kernel for that can take the logits."""
+        if not classifier.one_reading(logits):
+            return super().classifier_gradient(losses, logits, targets, dloss, V)
+        self._gradients = gradient_scale(dloss)
+        dlogits = scratch("dlogits of 8 bits", logits.shape, "uint8")  # (B, T, Vp)
+        classifier.fused_classifier(losses, logits, targets, dloss * self._gradients, V, dlogits)
+        return dlogits
+
+    def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
+        """As in the contract; with dsum, dx is rounded to 8 bits, and its columns are summed, in the same pass."""
+        if dsum is None:
+            return super().layernorm_residual_backward(dx, dsum, dw, db, dout, x, w, mean, rstd)
+        arguments = dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate
+        return layernorm.layernorm_backward_rounded(*arguments, gradients=self._gradients), None  # (B, T, C)
 
     def zeros(self, n, dtype):
         """As in the contract; numbers of 8 bits are bytes here, since CuPy has no type for them."""

@@ -14,8 +14,10 @@ struct Number8 {
 #endif
 #if FACTORS_8
 typedef Number8<E4M3> Factor;
+typedef Number8<E5M2> Gradient;
 #else
 typedef floatX Factor;
+typedef floatX Gradient;
 #endif
 
 // Both are a part of a float16: e5m2 is its upper half, and e4m3 lacks the first bit of the exponent, which is zero for
@@ -62,6 +64,15 @@ __device__ void load(Eight& v, const Number8<KIND>* p, int left)
         for (int i = 0; i < 8; i++) v[i] = i < left ? widen(p[i]) : 0.0f;
     }
 }
+
+// Eight numbers with their own memory, which begins at a multiple of their size.
+template <Format KIND>
+__device__ void store8(Number8<KIND>* p, const Eight& v)
+{
+    *reinterpret_cast<uint2*>(p) = make_uint2(narrow<KIND>(v[0], v[1], v[2], v[3]), narrow<KIND>(v[4], v[5], v[6], v[7]));
+}
+
+__device__ void store8(floatX* p, const Eight& v) { *reinterpret_cast<uint4*>(p) = narrow(v); }
 
 template <Format KIND>
 __device__ void store(Number8<KIND>* p, const Eight& v, int left)

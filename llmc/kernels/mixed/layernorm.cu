@@ -6,7 +6,8 @@ again                      the output once more, bit for bit, from the statistic
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
 backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
-backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that
+backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that; in fp8 it leaves
+                           those times `scale` in 8 bits
 
 Shapes: x, dx, residual (N, C) float; dout (N, C), out (N, C), which has 8 bits in fp8; w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
@@ -257,23 +258,27 @@ __device__ void add_warps(float* to, const float* sums, int C)
 }
 
 // *rounded = v in 16 bits, and +sums that. A sum in shared memory takes no register, and no other lane touches it.
-__device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
+__device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, float scale)
 {
     Eight kept, sum;
     uint4 four = narrow(v);
-    *reinterpret_cast<uint4*>(rounded) = four;
     widen(kept, four);
     load8(sum, sums);
     #pragma unroll
-    for (int e = 0; e < 8; e++) sum[e] += kept[e];
+    for (int e = 0; e < 8; e++) sum[e] += kept[e], kept[e] *= scale;
     store(sums, sum, 8);
+    if (sizeof(Gradient) == 1) {
+        store8(rounded, kept);
+    } else {
+        *reinterpret_cast<uint4*>(rounded) = four;
+    }
 }
 
 // Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
-__device__ void backward(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+__device__ void backward(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
     extern __shared__ __align__(16) float sums[];
@@ -320,7 +325,7 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
             #pragma unroll
             for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
             store(dx + start + c, sum[k], 8);
-            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k]);
+            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k], scale);
         }
     }
     partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;  // (2 + ROUNDS, C)
@@ -335,12 +340,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
-    backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
+    backward<false>(dx, (Gradient*)0, 1.0f, partial, dout, x, w, mean, rstd, N, C);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+    layernorm_backward_v3(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
-    backward<true>(dx, rounded, partial, dout, x, w, mean, rstd, N, C);
+    backward<true>(dx, rounded, scale, partial, dout, x, w, mean, rstd, N, C);
 }

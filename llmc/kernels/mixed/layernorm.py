@@ -56,14 +56,16 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     add_chunks((dw, db), partial, kept=2)
 
 
-def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
+def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True, gradients=None):
     """layernorm_backward, and +dsum (C,), 16 bits, += column sums of dx in 16 bits; = them, without accumulate.
 
-    Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites.
+    Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites. gradients: what that is multiplied by and
+    rounded to e5m2, uint8, if the fast kernel can take these arrays.
     """
-    rounded = scratch("rounded", dx.shape, w.dtype)  # (B, T, C)
-    if _in_registers_fits(dx, dout, x, w):
-        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd)
+    fits = _in_registers_fits(dx, dout, x, w)
+    rounded = scratch("rounded", dx.shape, "uint8" if fits and gradients else w.dtype)  # (B, T, C)
+    if fits:
+        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd, gradients or 1.0)
         add_chunks((dw, db, dsum), partial, kept=2 + accumulate)
     else:
         layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)
@@ -87,15 +89,18 @@ def _defines(C) -> str:
     return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_warps(C)}"
 
 
-def _in_registers(dx, rounded, dout, x, w, mean, rstd):
+def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded, by version 3, which sums that too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
     warps = _warps(C)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
-    name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
-    partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
-    launch = kernel_for(w, "layernorm", name, _defines(C))
+    name, also, defines = "layernorm_backward_v2", (), _defines(C)
+    if rounded is not None:
+        name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
+        defines += f" {factors_of(rounded)}"
+    partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
+    launch = kernel_for(w, "layernorm", name, defines.strip())
     room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested

@@ -142,6 +142,18 @@ def test_a_model_is_numpys(config, batch):
     assert np.linalg.norm(grads - wanted) < 3e-2 * np.linalg.norm(wanted)
 
 
+def test_logits_in_parts_send_their_gradient_in_8_bits(monkeypatch):
+    batch = [np.concatenate([each, each[::-1]]) for each in (X, Y)]  # (4, 20)
+    whole = step("cuda", SMALL, batch)
+    monkeypatch.setattr("llmc.backends.gpu_fp8.CudaFp8.HEAD_ROWS", 20)
+    model = GPT2(SMALL, "cuda", "fp8")
+    model.allocate(4, 20)
+    assert len(model._acts["logits"]) < 4
+    loss, grads = step("cuda", SMALL, batch)
+    assert loss == pytest.approx(whole[0], abs=1e-5)
+    assert np.linalg.norm(grads - whole[1]) < 3e-2 * np.linalg.norm(whole[1])
+
+
 @pytest.mark.parametrize("by", ["fastest", "cublas", "own"])
 def test_two_steps_give_the_same_bits_whoever_multiplies(by):
     found = set()
