@@ -4,10 +4,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from llmc import cuda
+from llmc import cuda, kernels
 from llmc.backends import get_backend, reference
 from llmc.bench.step import training_step
-from llmc.errors import UserError
+from llmc.errors import KernelError, UserError
 from llmc.kernels import tensor_cores
 from llmc.kernels.mixed import matmul_fp8, matmul_hopper, matmul_own
 from llmc.model import GPT2
@@ -180,3 +180,54 @@ def test_a_gpu_without_tensor_cores_for_8_bits_is_one_sentence(monkeypatch):
     monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: 86)
     with pytest.raises(UserError, match="fp8 needs a GPU of compute capability 8.9 or more, and this one has 8.6; use"):
         get_backend("cuda", find_precision("fp32")).in_precision(find_precision("fp8"))
+
+
+BROKEN = {
+    "a barrier less before columns are read": ("fp8.cu", "if (!columns) return;\n    __syncthreads();", "", "copies"),
+    "a column too many": ("fp8.cu", "task < SIDE * 8", "task < SIDE * 9", "copies"),
+    "columns that the matrix does not have": ("fp8.cu", "if (c0 + column < C) put", "put", "copies"),
+    "tiles that are read before they are there": (
+        "fp8.cu",
+        "fetch(bs, b, n0, k0, N, K);\n        __syncthreads();",
+        "fetch(bs, b, n0, k0, N, K);",
+        "product",
+    ),
+    "results that leave unpublished": ("matmul_persistent.cu", "publish_writes();", "", "gelu"),
+}
+
+
+@pytest.mark.skipif(cuda.device() == "gpu", reason="what the emulator has to say")
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_a_mistake_in_a_kernel_is_found(monkeypatch, mistake):
+    file, old, new, what = BROKEN[mistake]
+    text = kernels._text
+
+    def with_mistake(path):
+        code = text(path)
+        assert path.name != file or old in code
+        return code.replace(old, new) if path.name == file else code
+
+    monkeypatch.setattr(kernels, "_text", with_mistake)
+    monkeypatch.setenv("LLMC_CHECK", "1")
+    _forget_kernels()
+    try:
+        with pytest.raises(KernelError):
+            _launch(what)
+    finally:
+        _forget_kernels()
+
+
+def _forget_kernels():
+    kernels._function.cache_clear(), kernels._module.cache_clear()
+
+
+def _launch(what):
+    if what == "copies":
+        matmul_fp8.copies("mistaken", cuda.asarray(draw(48, 80)), 80)
+    elif what == "product":
+        a, b, _ = factors(64, 64, 96, "E4M3")
+        result = cuda.asarray(np.zeros((64, 64), bfloat16()))
+        matmul_fp8.product(result, matmul_fp8.Factor(a, "E4M3", 1.0), matmul_fp8.Factor(b, "E4M3", 1.0))
+    else:
+        test_gelu_leaves_hopper_in_8_bits(None, 1)
+    cuda.synchronize()
