@@ -15,22 +15,6 @@ Shapes as in attention.cu.
 
 #include "small_tiles.cuh"
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-
-// Sum and maximum over the eight threads that share a row.
-__device__ float row_sum(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-__device__ float row_max(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-
 // Turns scores (rows q0 + ty + 16 i, keys k0 + tx + 8 j) into probabilities relative to top[i]. It may grow: then what
 // was summed up so far shrinks.
 __device__ void online_softmax(float (&scores)[4][8], float (&top)[4], float (&total)[4], Channels& sums, int q0,

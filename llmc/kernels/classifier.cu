@@ -11,8 +11,7 @@ no second pass. v3 moves 8 bytes per logit. It is for training only, and for row
 196 KB of the 227 that an H200 has.
 */
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+#include "warp.cuh"
 
 // A maximum, and the sum of exp(x - top) of what has been seen.
 struct Seen {

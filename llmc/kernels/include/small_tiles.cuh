@@ -5,11 +5,26 @@
 // Rows in shared memory are 4 numbers longer than need be: eight threads that read eight rows then find them in
 // different banks. The eight threads of one ty are neighbours in a warp, so rows are reduced by shuffles.
 
+#include "warp.cuh"
+
 const int THREADS = 128;
 const int BIG = 64;                  // rows of a tile
 const int STRIDE = HS + 4;           // numbers from row to row of a tile of queries, keys or values
 const int GROUPS = HS / 32;          // groups of four channels that a thread has: 4 tx + 32 g
 typedef float Channels[4][GROUPS][4];  // a thread's results: rows ty + 16 i, channels 4 tx + 32 g + c
+
+// Sum and maximum over the eight threads that share a row.
+__device__ float row_sum(float v)
+{
+    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
+    return v;
+}
+
+__device__ float row_max(float v)
+{
+    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
+    return v;
+}
 
 __device__ float4 load4(const float* p)
 {

@@ -1,9 +1,7 @@
 // What attention does with the results of tensor cores, whatever they multiply. A result is (16, 8) float32, laid out as
 // in lanes.cuh: four lanes share a row. M N of them are (16 M, 8 N).
 
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
-const float LOWEST = -3.402823466e+38f;   // score of a hidden pair: finite, so that LOWEST - LOWEST is not NaN
-const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
+#include "warp.cuh"
 
 template <int M, int N>
 __device__ void set_zero(float (&results)[M][N][4])

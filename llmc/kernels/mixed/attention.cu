@@ -22,9 +22,7 @@ float, the logarithm of each query's sum of exponentials, and dout . out. Grid: 
 
 #include "small_tiles.cuh"
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-const int SMALL = 32;                    // rows of the tiles that come one after the other in the backward pass
+const int SMALL = 32;  // rows of the tiles that come one after the other in the backward pass
 
 // tile (ROWS, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
 template <int ROWS>
@@ -52,19 +50,6 @@ __device__ void store_rows(floatX* to, const Channels& results, const float (&fa
             if (row < T && c < hs) to[row * stride + c] = nearest(results[i][n / 4][n % 4] * factor[i]);
         }
     }
-}
-
-// Sum and maximum over the eight threads that share a row.
-__device__ float row_sum(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-__device__ float row_max(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
 }
 
 // Turns scores (rows q0 + ty + 16 i, keys k0 + tx + 8 j) into probabilities relative to top[i]. It may grow: then what
@@ -140,7 +125,7 @@ extern "C" __global__ void attention_backward_delta_v1(float* delta, const float
     size_t row = (head / NH * T + r % T) * NH * hs + head % NH * hs;
     float total = 0.0f;
     for (int c = threadIdx.x % 32; c < hs; c += 32) total += widen(dout[row + c]) * widen(out[row + c]);
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+    total = warp_sum(total);
     if (threadIdx.x % 32 == 0) delta[r] = total;
 }
 

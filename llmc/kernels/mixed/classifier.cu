@@ -10,10 +10,7 @@ once, v2 moves 4 bytes per logit in all; it is for training only, and for rows t
 
 #include "number.cuh"
 #include "batches.cuh"
-
-const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;   // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
+#include "warp.cuh"
 
 // A maximum, and the sum of exp(x - top) of what has been seen.
 struct Seen {

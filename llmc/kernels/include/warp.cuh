@@ -1,0 +1,18 @@
+// The 32 lanes of a warp, and two constants of softmax.
+
+const unsigned ALL = 0xffffffff;         // all of them take part
+const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
+
+// The maximum, the sum over the lanes; every lane gets it.
+__device__ float warp_max(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
+    return v;
+}
+
+__device__ float warp_sum(float v)
+{
+    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
+    return v;
+}
