@@ -76,16 +76,26 @@ class Limits:
 
 
 def measure(
-    name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, peer=None, **chosen
+    name: str,
+    backend: str,
+    precision="fp32",
+    recompute=None,
+    *,
+    B: int,
+    T: int,
+    steps: int,
+    peer=None,
+    matmul="fastest",
+    attention="own",
 ):
     """Medians over `steps` turns of a step, the limits and, with peer (a name in PEERS), a PyTorch step, for JSON.
 
-    chosen: matmul and attention of `Backend.choose`.
+    matmul, attention: as for `Backend.choose`.
     """
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
     model = GPT2(preset(name), backend, precision, recompute=recompute)
-    model.backend.choose(**chosen)
+    model.backend.choose(matmul, attention)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
