@@ -58,7 +58,7 @@ class Backend:
     """What a model calls. Shapes are given as name (shape); `*` marks what is written, `+` what is added to.
 
     name: of BACKENDS, or "" · FEW: how many sequences `one_token` takes, 0 without it · HEAD_ROWS: how many tokens may
-    have their logits in memory at once in training, None for any number (llmc/head.py) · PRECISIONS: the 16-bit ones
+    have their logits in memory at once in training, None for any number (llmc/blocks.py) · PRECISIONS: the 16-bit ones
     whose arrays it takes · RECOMPUTE: which of blocks.RECOMPUTE it does unless the user says otherwise · RUNS_AHEAD:
     whether it computes while the host goes on, so that waiting for a number costs time · matmul, attention: as `choose`
     was told.

@@ -67,7 +67,7 @@ class DataParallel:
         is the same with and without ZeRO-1. Backends that run ahead of the host take everything at once, in float64.
         """
         model, ranks = self.model, self.ranks
-        at_once = model.runs_ahead or model.config.C % ranks.world
+        at_once = model.backend.RUNS_AHEAD or model.config.C % ranks.world
         if ranks.world == 1 or (at_once and not self.is_sharded):
             return model.global_norm()
         if at_once:

@@ -75,6 +75,7 @@ class Trainer:
             self.model.allocate(s.batch_size, s.sequence_length)
         self.settings = s = s.shared_by(ranks.world)
         self.config = self.model.config
+        self.micro_batches = s.micro_batches // ranks.world  # of each rank in a step
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
         seeded = {} if s.order == "files" else {"seed": s.seed}
         self.train_loader = LOADERS[s.order](corpus.train, **seeded, **shape)
@@ -176,7 +177,7 @@ class Trainer:
                 f"the order of the batches was drawn for {state.ranks} ranks; continue with that number, or start"
                 " a new run from the weights with --model."
             )
-        taken = state.step * self.settings.micro_batches // self.ranks.world
+        taken = state.step * self.micro_batches
         self.train_loader.load_state(state.loader, state.permutation, taken // self.train_loader.num_batches + 1)
 
     def _translated(self, state) -> dict:
@@ -246,7 +247,7 @@ class Trainer:
     def _decides(self) -> bool:
         """Whether the host sees a step's loss and norm before its update; if not, the update itself checks the norm."""
         s = self.settings
-        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
+        return not self.model.backend.RUNS_AHEAD or bool(s.skip_loss_z or s.skip_norm_z)
 
     @property
     def overlaps_steps(self) -> bool:
@@ -266,7 +267,7 @@ class Trainer:
         step before. The losses are only read once everything else has been launched, so that a GPU is never idle in
         between.
         """
-        model, n, losses = self.model, self.settings.micro_batches // self.ranks.world, []
+        model, n, losses = self.model, self.micro_batches, []
         if self.loss_scale:
             model.loss_scale = self.loss_scale.value
         for i in range(n):

@@ -105,7 +105,7 @@ def test_a_state_of_llmc_is_read(tmp_path):
     llmc_state(tmp_path / "state.bin", model)
     again = GPT2(CONFIG)
     state = read_optimizer_state(tmp_path / "state.bin", again)
-    assert state == TrainState(7, False, {"shard": 4, "sample": 90, "epoch": 0}, 1337)
+    assert state == TrainState(7, "files", {"shard": 4, "sample": 90, "epoch": 0}, 1337)
     assert again.t == 7
     np.testing.assert_array_equal(flat(again.v), flat(model.v))
 
