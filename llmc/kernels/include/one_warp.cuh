@@ -1,4 +1,4 @@
-// What one warp does for a query, whatever the head size: sums over its lanes, and online softmax over the keys.
+// What one warp does for a query, whatever the head size: dot products, and online softmax over the keys.
 
 #include "warp.cuh"
 

@@ -1,8 +1,9 @@
 // The 32 lanes of a warp, and two constants of softmax.
 
-const unsigned ALL = 0xffffffff;         // all of them take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
+const unsigned ALL = 0xffffffff;  // all of them take part
+
+// Where a maximum starts (finite, so that LOWEST - LOWEST is not NaN), and exp(x) = exp2(x LOG2E).
+[[maybe_unused]] const float LOWEST = -3.402823466e+38f, LOG2E = 1.4426950408889634f;
 
 // The maximum, the sum over the lanes; every lane gets it.
 __device__ float warp_max(float v)
