@@ -246,12 +246,12 @@ class GPT2:
 
     def _place(self, name, tokens):
         """Copy tokens (B, T) to the backend's memory, into the same array as last time if the shape is the same."""
-        there = self.backend.from_numpy(tokens)
+        placed = self.backend.from_numpy(tokens)
         kept = self.places.get(name)
         if kept is None or kept.shape != tokens.shape:
-            self.places[name] = there
-            return there
-        kept[...] = there
+            self.places[name] = placed
+            return placed
+        kept[...] = placed
         return kept
 
     def repeat(self, key, arrays, work):
