@@ -39,7 +39,7 @@ class DataParallel:
         if self.final:
             return  # they are under way
         if not self.is_sharded:
-            self.communicator.all_reduce(self.model.grads_flat)
+            self.communicator.all_reduce(self.model.grads.flat)
             return
         with self.communicator.group():
             for own, whole in zip(self._flats("own_grads"), self._flats("grads")):
