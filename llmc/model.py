@@ -205,7 +205,7 @@ class GPT2:
 
     def loss(self, tokens, targets) -> float:
         """Mean cross-entropy, in nats per token, of targets (B, T) after tokens (B, T); errors as for `logits`."""
-        self.launch(tokens, targets)
+        self.launch(tokens, targets, dloss=None)
         return self.mean_loss()
 
     def forward(self, tokens, targets, dloss=1.0) -> float:
@@ -216,13 +216,13 @@ class GPT2:
         self.launch(tokens, targets, dloss)
         return self.mean_loss()
 
-    def launch(self, tokens, targets=None, dloss=None):
-        """The forward pass as far as it is asked for, to logits, losses or their gradient, without waiting for a GPU.
+    def launch(self, tokens, targets=None, dloss=1.0):
+        """`forward` that does not wait for a GPU: get the loss from `loss_later`.
 
-        Arguments and errors are those of `forward`. Get the loss from `loss_later`, ideally after `backward`, which
-        computes it if logits come in parts (see blocks.py).
+        Ideally after `backward`, which computes the loss if logits come in parts (see blocks.py). dloss=None: only up
+        to the losses, without their gradient · targets=None: only up to the logits.
         """
-        self._batch = None
+        self._batch, dloss = None, None if targets is None else dloss
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
         B, T = tokens.shape
