@@ -89,7 +89,7 @@ def given(args) -> dict:
 
 def run(args) -> int:
     """Train and print a summary. Returns 0. Raises UserError if the run was interrupted."""
-    from llmc.distributed.lifetime import together
+    from llmc.distributed.start import together
 
     if args.dry_run and args.resume is None:
         print(_plan(new_settings(args.recipe, given(args)), args.ranks or args.world or 1))
