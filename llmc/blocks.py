@@ -183,8 +183,8 @@ def head_forward(be, config, params, acts, targets=None, dloss=None):
     With dloss, the gradient with respect to each token's loss, acts["logits"] hold their gradient afterwards; that of
     the last part, if they are cut.
     """
-    for part in _parts(acts):
-        _head_forward(be, config, params, acts, part, targets, dloss)
+    for some in _slices(acts):
+        _head_forward(be, config, params, acts, some, targets, dloss)
 
 
 def head_backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
@@ -193,24 +193,24 @@ def head_backward(be, config, params, grads, acts, dlnf, targets=None, dloss=Non
     If they are, targets and dloss are those of `head_forward`, whose work is done here; acts["losses"] are written too.
     accumulate=False: grads["wte"] is written, not added to.
     """
-    for part in _parts(acts):
-        dlogits = _head_forward(be, config, params, acts, part, targets, dloss) if is_cut(acts) else acts["logits"]
-        x, w = acts["lnf"][part], params["wte"]  # (≤ n, T, C), (Vp, C)
-        be.matmul_backward(dlnf[part], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
+    for some in _slices(acts):
+        dlogits = _head_forward(be, config, params, acts, some, targets, dloss) if is_cut(acts) else acts["logits"]
+        x, w = acts["lnf"][some], params["wte"]  # (≤ n, T, C), (Vp, C)
+        be.matmul_backward(dlnf[some], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
         accumulate = True  # the gradients of later parts are added to that of the first one
 
 
-def _parts(acts):
+def _slices(acts):
     """Slices of the batch in order: as few as there can be, of about the same length."""
     n, B = len(acts["logits"]), len(acts["lnf"])
     each = ceil(B / ceil(B / n))
     return [slice(b, min(b + each, B)) for b in range(0, B, each)]
 
 
-def _head_forward(be, config, params, acts, part, targets, dloss):
-    """The same as `head_forward` for one part. Returns its logits (≤ n, T, Vp), or with dloss their gradient."""
-    logits = acts["logits"][: part.stop - part.start]
-    be.matmul_forward(logits, acts["lnf"][part], params["wte"], None)  # (≤ n, T, Vp)
+def _head_forward(be, config, params, acts, some, targets, dloss):
+    """The same for some sequences, a slice. Returns their logits (≤ n, T, Vp), or with dloss the gradient of these."""
+    logits = acts["logits"][: some.stop - some.start]
+    be.matmul_forward(logits, acts["lnf"][some], params["wte"], None)  # (≤ n, T, Vp)
     if targets is not None:
-        be.fused_classifier(acts["losses"][part], logits, targets[part], dloss, config.V)  # (≤ n, T)
+        be.fused_classifier(acts["losses"][some], logits, targets[some], dloss, config.V)  # (≤ n, T)
     return logits
