@@ -1,13 +1,15 @@
-"""GPT-2 between tokens and logits: L blocks and the last layernorm; forward, backward, and their arrays.
+"""GPT-2 between tokens and losses: L blocks, the last layernorm and the head; forward, backward, and their arrays.
 
     x ─┬─ ln1 ─ qkv ─ attention ─ attproj ─(+)─ residual2 ─┬─ ln2 ─ fch ─ GELU ─ fcproj ─(+)─ residual3
        └────────────────────────────────────┘              └──────────────────────────────┘
 
-One description serves training (`model.py`) and cached decoding (`kv_cache.py`); only attention differs. Follows the
-GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm.c's train_gpt2.c for the names.
+One description serves training (`model.py`) and cached decoding (`kv_cache.py`); only attention differs. The head
+comes last. Follows the GPT-2 paper (Radford et al. 2019: pre-layernorm blocks, tied embeddings) and llm.c's
+train_gpt2.c for the names.
 """
 
 from functools import lru_cache
+from math import ceil, prod
 
 from llmc.flat_buffer import Tensor
 
@@ -151,3 +153,70 @@ def _block_backward(be, config, w, g, a, d, x, above, bias, accumulate):
     read = x, w["ln1w"], a["ln1_mean"], a["ln1_rstd"]
     into = dstream, bias, g["ln1w"], g["ln1b"]
     return be.layernorm_residual_backward(*into, dbtc, *read, accumulate)  # (B, T, C), (C,)
+
+
+# ------------------------------------------------------------------------------------------------------------ the head
+#
+#     lnf ─ wteᵀ ─ logits ─ softmax and cross-entropy ─ losses
+#
+# The logits are the widest activations by far, Vp numbers per token. A backend that would rather not hold all of them
+# says in HEAD_ROWS for how many tokens it does. The batch is then cut into parts of whole sequences, and the logits of
+# each part are written over those of the one before. Their gradient can no longer wait for the backward pass, so what
+# the forward pass would have done is done there, part by part: logits, their gradient, and what follows from it.
+
+
+def sequences_at_once(config, backend, B, T) -> int:
+    """For how many of B sequences of T tokens there is room for logits; a matter of these shapes alone.
+
+    As many as the backend prefers, but at least one, and enough for the gradients that share the memory to fit.
+    """
+    rows = backend.HEAD_ROWS or B * T
+    shared = sum(prod(tensor.shape) for tensor in gradient_tables(config, B, T)[1])
+    return min(B, max(1, rows // T, -(-shared // (T * config.Vp))))
+
+
+def is_cut(acts) -> bool:
+    """Whether acts, of `model.activation_table`, has logits (n, T, Vp) for fewer sequences than there are."""
+    return len(acts["logits"]) < len(acts["lnf"])
+
+
+def head_forward(be, config, params, acts, targets=None, dloss=None):
+    """Fill acts["losses"] (B, T) from acts["lnf"] (B, T, C) and targets (B, T); without targets only acts["logits"].
+
+    With dloss, the gradient with respect to each token's loss, acts["logits"] hold their gradient afterwards; that of
+    the last part, if they are cut.
+    """
+    for some in _slices(acts):
+        logits = _logits(be, params, acts, some)
+        if targets is not None:
+            be.fused_classifier(acts["losses"][some], logits, targets[some], dloss, config.V)  # (≤ n, T)
+
+
+def head_backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
+    """*dlnf (B, T, C), and +grads["wte"], from the logits' gradient, which is there already unless logits are cut.
+
+    If they are, targets and dloss are those of `head_forward`, whose work is done here; acts["losses"] are written too.
+    accumulate=False: grads["wte"] is written, not added to.
+    """
+    for some in _slices(acts):
+        dlogits = acts["logits"]
+        if is_cut(acts):
+            logits = _logits(be, params, acts, some)
+            dlogits = be.classifier_gradient(acts["losses"][some], logits, targets[some], dloss, config.V)
+        x, w = acts["lnf"][some], params["wte"]  # (≤ n, T, C), (Vp, C)
+        be.matmul_backward(dlnf[some], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
+        accumulate = True  # the gradients of later parts are added to that of the first one
+
+
+def _slices(acts):
+    """Slices of the batch in order: as few as there can be, of about the same length."""
+    n, B = len(acts["logits"]), len(acts["lnf"])
+    each = ceil(B / ceil(B / n))
+    return [slice(b, min(b + each, B)) for b in range(0, B, each)]
+
+
+def _logits(be, params, acts, some):
+    """The logits of some sequences, a slice: (≤ n, T, Vp)."""
+    logits = acts["logits"][: some.stop - some.start]
+    be.matmul_forward(logits, acts["lnf"][some], params["wte"], None)  # (≤ n, T, Vp)
+    return logits

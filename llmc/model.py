@@ -1,8 +1,8 @@
 """GPT-2: parameters, gradients, AdamW's moments and activations in flat buffers; forward, backward, update.
 
-Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The path from tokens
-to the last layernorm is in `blocks.py`, from there to the loss in `head.py`, and AdamW's loop over the tensors in
-`optimizer.py`. Names and memory layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
+Written once, against the contract in `llmc/backends`: nothing here knows how a layer is computed. The path from
+embedded tokens to the losses is in `blocks.py`, and AdamW's loop over the tensors in `optimizer.py`. Names and memory
+layout follow the GPT-2 paper (Radford et al. 2019) and llm.c's train_gpt2.c.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from llmc import blocks, head, optimizer
+from llmc import blocks, optimizer
 from llmc.backends import get_backend
 from llmc.config import GPT2Config
 from llmc.errors import UserError
@@ -23,7 +23,7 @@ from llmc.precision import find_precision
 def activation_table(config, backend, B, T, recompute=0, all_logits=False) -> list[Tensor]:
     """What `forward` writes and keeps for `backward`; all_logits: keep the logits of all tokens, as without targets."""
     stats = backend.attention_stats_shape(B, T, config.NH)
-    n = B if all_logits else head.sequences_at_once(config, backend, B, T)
+    n = B if all_logits else blocks.sequences_at_once(config, backend, B, T)
     last = [Tensor("logits", (n, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
     return blocks.activation_table(config, B, T, stats, recompute) + last
 
@@ -202,12 +202,12 @@ class GPT2:
 
         Only [..., :V] is meaningful. Raises UserError for token ids outside [0, V) and T > maxT.
         """
-        self._run(tokens)
+        self.launch(tokens)
         return self._acts["logits"]
 
     def loss(self, tokens, targets) -> float:
         """Mean cross-entropy, in nats per token, of targets (B, T) after tokens (B, T); errors as for `logits`."""
-        self._run(tokens, targets)
+        self.launch(tokens, targets, dloss=None)
         return self.mean_loss()
 
     def forward(self, tokens, targets, dloss=1.0) -> float:
@@ -218,16 +218,13 @@ class GPT2:
         self.launch(tokens, targets, dloss)
         return self.mean_loss()
 
-    def launch(self, tokens, targets, dloss=1.0):
+    def launch(self, tokens, targets=None, dloss=1.0):
         """`forward` that does not wait for a GPU: get the loss from `loss_later`.
 
-        Ideally after `backward`, which computes the loss if logits come in parts (see head.py).
+        Ideally after `backward`, which computes the loss if logits come in parts (see blocks.py). dloss=None: only up
+        to the losses, without their gradient · targets=None: only up to the logits.
         """
-        self._run(tokens, targets, dloss)
-
-    def _run(self, tokens, targets=None, dloss=None):
-        """The forward pass as far as it is asked for: to logits, to losses, or on to their gradient."""
-        self._batch = None
+        self._batch, dloss = None, None if targets is None else dloss
         tokens = self._check("tokens", tokens)
         targets = None if targets is None else self._check("targets", targets, tokens.shape)
         B, T = tokens.shape
@@ -241,22 +238,22 @@ class GPT2:
         self._batch = None if dloss is None else Batch(tokens, targets, per_token)
 
     def _forward(self, acts, tokens, targets, dloss):
-        """What `_run` launches; dloss: the gradient with respect to each token's loss."""
+        """What `launch` launches; dloss: the gradient with respect to each token's loss."""
         be = self.backend
         be.encoder_forward(acts["encoded"], tokens, self.params["wte"], self.params["wpe"])  # (B, T, C)
         once = dloss is not None and "gelu" not in blocks.AGAIN[self.recompute]
         blocks.forward(be, self.config, self.params, acts, self._attend, once)
-        if dloss is None or not head.is_cut(acts):  # else it is left to `backward`
-            head.forward(be, self.config, self.params, acts, targets, dloss)
+        if dloss is None or not blocks.is_cut(acts):  # else it is left to `backward`
+            blocks.head_forward(be, self.config, self.params, acts, targets, dloss)
 
     def _place(self, name, tokens):
         """Copy tokens (B, T) to the backend's memory, into the same array as last time if the shape is the same."""
-        there = self.backend.from_numpy(tokens)
+        placed = self.backend.from_numpy(tokens)
         kept = self.places.get(name)
         if kept is None or kept.shape != tokens.shape:
-            self.places[name] = there
-            return there
-        kept[...] = there
+            self.places[name] = placed
+            return placed
+        kept[...] = placed
         return kept
 
     def repeat(self, key, arrays, work):
@@ -276,21 +273,16 @@ class GPT2:
         return lambda: float(losses().mean(dtype=np.float64))
 
     @property
-    def runs_ahead(self) -> bool:
-        """Whether the backend computes while the host carries on, so that waiting for a number costs time."""
-        return self.backend.RUNS_AHEAD
-
-    @property
     def losses(self):
         """(B, T) cross-entropy of every token (nats) in the last `forward`, `launch` or `loss`; the next overwrites it.
 
         Where logits come in parts, losses are `backward`'s work: asking earlier means computing the logits twice, with
         the same bits.
         """
-        if self._batch and head.is_cut(self._acts):
+        if self._batch and blocks.is_cut(self._acts):
             (_, targets, dloss), acts = self._batch, self._acts
             arrays = self.params.flat, *acts.flats, targets
-            work = partial(head.forward, self.backend, self.config, self.params, acts, targets, dloss)
+            work = partial(blocks.head_forward, self.backend, self.config, self.params, acts, targets, dloss)
             self.repeat(("losses", *targets.shape, dloss), arrays, work)
         return self._acts["losses"]
 
@@ -318,7 +310,7 @@ class GPT2:
         B, T = batch.tokens.shape
         own, shared = blocks.gradient_tables(self.config, B, T, self.precision.has_8_bit_factors)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
-        arrays = self.params.flat, self.grads_flat, *self._acts.flats, *self._dacts.flats, batch.tokens, batch.targets
+        arrays = self.params.flat, self.grads.flat, *self._acts.flats, *self._dacts.flats, batch.tokens, batch.targets
         key = "backward", B, T, batch.dloss, accumulate, final
         self.repeat(key, arrays, lambda: self._backward(dacts, batch, accumulate, final))
 
@@ -328,7 +320,8 @@ class GPT2:
         for name in grads if not accumulate else ():
             if name not in blocks.WRITTEN:
                 be.zero(grads[name])
-        head.backward(be, self.config, params, grads, acts, dacts["dbtc"], batch.targets, batch.dloss, accumulate)
+        of_loss = batch.targets, batch.dloss
+        blocks.head_backward(be, self.config, params, grads, acts, dacts["dbtc"], *of_loss, accumulate)
         blocks.backward(be, self.config, params, grads, acts, dacts, batch.tokens, self.recompute, final, accumulate)
 
     # ------------------------------------------------------------------------------------------- update
@@ -363,8 +356,8 @@ class GPT2:
 
         zero_grad: also set the gradients to zero, which saves another pass over them · max_norm: clip them first, as
         clip_gradients does; then returns a function that gives their norm before clipping · norm: as for
-        clip_gradients, required if `update` only updates a part; if `runs_ahead`, may also be an array (1,) of float64
-        in the backend's memory.
+        clip_gradients, required if `update` only updates a part; where the backend RUNS_AHEAD, may also be an array
+        (1,) of float64 in its memory.
         """
         if decay not in ("matrices", "all"):
             raise UserError(f'decay must be "matrices" or "all", not {decay!r}.')

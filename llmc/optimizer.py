@@ -26,22 +26,22 @@ def update(model, numbers, decay, zero_grad, max_norm, norm):
     settings = be.adamw_settings(loss_scale=model.loss_scale, key=model.t * len(model.table), **numbers)
     if "norm" not in model.places:
         model.places["norm"] = be.from_numpy(np.zeros(1))
-    there = model.places["norm"]  # (1,)
+    place = model.places["norm"]  # (1,)
     if known:
-        there[...] = be.from_numpy(np.full(1, norm)) if isinstance(norm, float) else norm
+        place[...] = be.from_numpy(np.full(1, norm)) if isinstance(norm, float) else norm
 
     def work():
         if max_norm is not None:
-            be.clip(settings, there, None if known else model.own_grads.flat, max_norm)
+            be.clip(settings, place, None if known else model.own_grads.flat, max_norm)
         for arrays, decayed, where in _tensors(model, decay):
             be.adamw_update_by(*arrays, settings, decayed, zero_grad, **where)
 
     buffers = model.params, model.own_grads, model.m, model.v, model.master
     flats = [buffer.flat for buffer in buffers if buffer is not None]
-    model.repeat(("update", decay, zero_grad, max_norm, known), [*flats, settings, there], work)
+    model.repeat(("update", decay, zero_grad, max_norm, known), [*flats, settings, place], work)
     if max_norm is None:
         return None
-    later = be.later(there)
+    later = be.later(place)
     return lambda: float(later()[0])
 
 

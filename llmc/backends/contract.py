@@ -58,7 +58,7 @@ class Backend:
     """What a model calls. Shapes are given as name (shape); `*` marks what is written, `+` what is added to.
 
     name: of BACKENDS, or "" · FEW: how many sequences `one_token` takes, 0 without it · HEAD_ROWS: how many tokens may
-    have their logits in memory at once in training, None for any number (llmc/head.py) · PRECISIONS: the 16-bit ones
+    have their logits in memory at once in training, None for any number (llmc/blocks.py) · PRECISIONS: the 16-bit ones
     whose arrays it takes · RECOMPUTE: which of blocks.RECOMPUTE it does unless the user says otherwise · RUNS_AHEAD:
     whether it computes while the host goes on, so that waiting for a number costs time · matmul, attention: as `choose`
     was told.
@@ -68,14 +68,14 @@ class Backend:
     matmul, attention = "fastest", "own"
     MATMUL, ATTENTION = ("fastest",), ("own",)  # what `choose` can choose
 
-    def __init__(self, *modules, name=""):
-        """modules: modules or objects that have functions of the contract; the first that has one is asked, unless this
-        class itself defines it."""
+    def __init__(self, module=None, layers=(), name=""):
+        """module: a module or an object that has functions and constants of the contract · layers: modules of which
+        only functions are taken; the first that has one is asked. What this class itself defines stays."""
         self.name = name
-        for module in reversed(modules):
-            for own in provided_by(module):
-                if getattr(type(self), own) is getattr(Backend, own):
-                    setattr(self, own, getattr(module, own))
+        for source in (*reversed(layers), module):
+            for own in provided_by(source):
+                if getattr(type(self), own) is getattr(Backend, own) and (source is module or own in FUNCTIONS):
+                    setattr(self, own, getattr(source, own))
         if "accumulate" not in inspect.signature(self.matmul_backward).parameters:
             self.matmul_backward = _accumulating(self.matmul_backward, self)
 
@@ -360,6 +360,7 @@ def rows_of(params, n, rows=None):
 
 
 CONTRACT = [name for name in vars(Backend) if not name.startswith("_")]
+FUNCTIONS = [name for name in CONTRACT if callable(getattr(Backend, name))]
 WRITES = {name: each.writes for name, each in vars(Backend).items() if getattr(each, "writes", None)}  # of each layer
 
 
@@ -394,7 +395,6 @@ class Around(Backend):
     def __init__(self, backend, around):
         super().__init__(backend, name=backend.name)
         for name in provided_by(backend):
-            function = getattr(backend, name)
-            if callable(function):
-                setattr(self, name, around(name, function))
+            if name in FUNCTIONS:
+                setattr(self, name, around(name, getattr(backend, name)))
         self.repeat = super().repeat

@@ -36,14 +36,14 @@ class Cuda(Backend):
     cores are imitated. attention_cached, and a matmul of a single row, have nothing to gain and stay in float32.
     """
 
-    LAYERS = encoder, layernorm, pointwise, attention_decoding, classifier, norms  # modules, for what is not below
+    LAYERS = encoder, layernorm, pointwise, attention_decoding, classifier, norms  # for functions that are not below
     MATMUL = MATMUL
     RECOMPUTE = 1  # a fifth of the activations is not kept, for one more pass over 4C numbers per token and layer
     RUNS_AHEAD = True
     DTYPES = ("float32",)
 
     def __init__(self, tf32=False):
-        super().__init__(*self.LAYERS, name="cuda")
+        super().__init__(layers=self.LAYERS, name="cuda")
         self.tf32 = tf32
 
     def in_precision(self, precision):

@@ -72,17 +72,17 @@ class PatientBackend(EventBackend):
         return super()._span(what, floor, work)
 
 
-def profile(name, precision="fp32", recompute=None, *, B, T, **chosen) -> dict:
+def profile(name, precision="fp32", recompute=None, *, B, T, matmul="fastest", attention="own") -> dict:
     """{"step_ms": …, "rows": [...]}: the slowest function first, each followed by its kernels.
 
     step_ms: the time of a whole step as training runs it, which may differ from the sum of its functions. A row:
     function, kernel (None in the function's own row), calls, ms, floor_ms (None if there is no floor), share of the
-    step. chosen: matmul and attention of `Backend.choose`. Raises UserError without a GPU.
+    step. matmul, attention: as for `Backend.choose`. Raises UserError without a GPU.
     """
     if cuda.device() != "gpu":
         raise UserError("a profile by kernel needs a GPU; `llmc bench` without --profile works anywhere.")
     model = GPT2(preset(name), "cuda", precision, recompute=recompute)
-    model.backend.choose(**chosen)
+    model.backend.choose(matmul, attention)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)

@@ -1,7 +1,7 @@
 """How long a training step takes here, compared with the best that this machine could do.
 
 A step (forward, backward, AdamW) has a floor: its matmul operations at the rate of one large matmul, plus the bytes
-that AdamW must move at memory speed. Both rates are measured in the same run. The steps, the matmuls and, with `--vs
+that AdamW must move at memory speed. Both rates are measured in the same run. The steps, the matmuls and, with `--peer
 torch`, PyTorch's steps take turns, so that a busy machine slows down all of them.
 """
 
@@ -76,26 +76,36 @@ class Limits:
 
 
 def measure(
-    name: str, backend: str, precision="fp32", recompute=None, *, B: int, T: int, steps: int, vs=None, **chosen
+    name: str,
+    backend: str,
+    precision="fp32",
+    recompute=None,
+    *,
+    B: int,
+    T: int,
+    steps: int,
+    peer=None,
+    matmul="fastest",
+    attention="own",
 ):
-    """Medians over `steps` turns of a step, the limits and, with vs (a name in PEERS), a PyTorch step, for JSON.
+    """Medians over `steps` turns of a step, the limits and, with peer (a name in PEERS), a PyTorch step, for JSON.
 
-    chosen: matmul and attention of `Backend.choose`.
+    matmul, attention: as for `Backend.choose`.
     """
     if min(B, steps) < 1:
         raise UserError("--batch-size and --steps must be at least 1.")
     model = GPT2(preset(name), backend, precision, recompute=recompute)
-    model.backend.choose(**chosen)
+    model.backend.choose(matmul, attention)
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
-    peer = _peer(model, vs)
+    other = _peer(model, peer)
     first = seconds(lambda: training_step(model, x, x))
     memory = peak_memory_mb()
-    loss = peer(x, x) if peer else None  # its first step too
+    loss = other(x, x) if other else None  # its first step too
     limits = Limits(model.backend, model.precision.weights)
     work = [lambda: seconds(lambda: training_step(model, x, x)), limits.sgemm, limits.memory]
-    work += [lambda: seconds(lambda: peer(x, x))] if peer else []
+    work += [lambda: seconds(lambda: other(x, x))] if other else []
     turns = [[measured() for measured in work] for _ in range(steps)]
     step, sgemm, stream, *others = (median(column) for column in zip(*turns, strict=True))
     layers = by_function([profile(model, lambda: training_step(model, x, x)) for _ in range(min(steps, 5))])
@@ -111,7 +121,7 @@ def measure(
     }
     result |= _mfu(model.config, T, result["tokens_per_s"], find_peak(backend, precision))
     result |= {"first_step_s": first, "peak_memory_mb": memory, "blas": blas(model.backend, precision)}
-    result |= {"vs": vs, "peer_ms_per_step": 1e3 * others[0] if others else None}
+    result |= {"peer": peer, "peer_ms_per_step": 1e3 * others[0] if others else None}
     result |= {"ratio": others[0] / step if others else None, "peer_loss": loss}
     result["layers_ms"] = {function: 1e3 * s for function, s in layers.items()}
     return result
@@ -125,12 +135,12 @@ def _mfu(config, T, tokens_per_s, peak) -> dict:
     return {"mfu": mfu, "peak_gflops": peak.flops / 1e9, "peak_source": peak.source}
 
 
-def _peer(model, vs):
-    if vs is None:
+def _peer(model, name):
+    if name is None:
         return None
     from llmc.bench.torch_step import torch_step
 
-    return torch_step(model, **PEERS[vs])
+    return torch_step(model, **PEERS[name])
 
 
 def _rates(model, B, T, *, step, sgemm, stream) -> dict:

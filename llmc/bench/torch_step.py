@@ -1,4 +1,4 @@
-"""A plain GPT-2 in PyTorch with our weights, for `llmc bench --vs torch` to time beside ours.
+"""A plain GPT-2 in PyTorch with our weights, for `llmc bench --peer torch` to time beside ours.
 
 It is written the way a PyTorch user would write it: nn.Linear, scaled_dot_product_attention, autograd,
 torch.optim.AdamW.
@@ -21,7 +21,7 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError if PyTorch is
     not installed, or has no GPU to run on.
     """
-    torch = _torch(f"--vs torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
+    torch = _torch(f"--peer torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
     device = _device(model)
     network = _network(model, model.config.Vp if padded else model.config.V).to(device)
     optimizer = torch.optim.AdamW(network.parameters(), betas=betas, weight_decay=0.0, fused=fused)
@@ -86,7 +86,7 @@ def _device(model) -> str:
     if isinstance(model.params_flat, np.ndarray):
         return "cpu"
     if not torch.cuda.is_available():
-        raise UserError("this PyTorch cannot use the GPU; install PyTorch with CUDA, or leave --vs out.")
+        raise UserError("this PyTorch cannot use the GPU; install PyTorch with CUDA, or leave --peer out.")
     torch.set_float32_matmul_precision("high" if model.precision.rounds_factors else "highest")
     return "cuda"
 

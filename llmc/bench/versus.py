@@ -80,10 +80,12 @@ class Theirs:
         return self.torch.cuda.max_memory_allocated() - self.others
 
 
-def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS, **chosen) -> list[dict]:
+def versus(
+    name, precision="fp32", recompute=None, *, B, T, peers=PEERS, matmul="fastest", attention="own"
+) -> list[dict]:
     """Two rows for us and one for each peer, with the medians of their turns.
 
-    chosen: matmul and attention of `Backend.choose`. Raises UserError without a GPU.
+    matmul, attention: as for `Backend.choose`. Raises UserError without a GPU.
     """
     if cuda.device() != "gpu":
         raise UserError("--versus needs a GPU; `llmc bench` without it times a step anywhere.")
@@ -91,7 +93,7 @@ def versus(name, precision="fp32", recompute=None, *, B, T, peers=PEERS, **chose
     _tidy()
     try:
         model = GPT2(preset(name), "cuda", precision, recompute=recompute)
-        model.backend.choose(**chosen)
+        model.backend.choose(matmul, attention)
         model.allocate(B, T)
         model.init_weights()
         draw = np.random.RandomState(0)

@@ -74,8 +74,8 @@ def load_checkpoint(folder, step: int, backend="numpy", precision="fp32", master
     Raises UserError if there is no such checkpoint, or if one of its files has changed since it was saved.
     """
     if step not in checkpoints(folder):
-        there = ", ".join(map(str, checkpoints(folder))) or "none"
-        raise UserError(f"{folder} holds no complete checkpoint of step {step}; complete checkpoints there: {there}.")
+        steps = ", ".join(map(str, checkpoints(folder))) or "none"
+        raise UserError(f"{folder} holds no complete checkpoint of step {step}; complete checkpoints there: {steps}.")
     record = check_checkpoint(folder, step)
     model = read_model(model_path(folder, step), backend, precision, master_weights)
     model.keep_part(*part)

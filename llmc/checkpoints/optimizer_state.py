@@ -43,16 +43,16 @@ HIGHEST = 2**63 - 1  # no counter comes near it; more means damage
 class TrainState:
     """The state of a run: everything that the next step depends on, apart from the model.
 
-    step: steps done · shuffle: whether batches come in llmc's shuffled order (True), in llm.c's ("llm.c") or in that of
-    the files (False) · loader: {name: whole number}, as `DataLoader.state()` gives it (shard, sample, epoch; also seed
-    if shuffled) · rng: uint64 · losses, norms: those of the last steps, oldest first, in float64, for detecting
-    outliers among the next ones · loss_scale: (its log2, good steps since it changed), see training/loss_scale.py ·
-    about: what DONE says about the run (saved_files.py), in JSON's types; it is not in the state file itself ·
-    permutation: with llm.c's shuffle, as `PermutedLoader.permutation` gives it.
+    step: steps done · order: of the batches, as in TrainSettings · loader: {name: whole number}, as
+    `DataLoader.state()` gives it (shard, sample, epoch; also seed if shuffled) · rng: uint64 · losses, norms: those of
+    the last steps, oldest first, in float64, for detecting outliers among the next ones · loss_scale: (its log2, good
+    steps since it changed), see training/loss_scale.py · about: what DONE says about the run (saved_files.py), in
+    JSON's types; it is not in the state file itself · permutation: in llm.c's order, as `PermutedLoader.permutation`
+    gives it.
     """
 
     step: int
-    shuffle: bool | str = False
+    order: str = "files"
     loader: dict = field(default_factory=dict)
     rng: int = 0
     losses: tuple = ()
@@ -94,7 +94,7 @@ def read_optimizer_state(path, model) -> TrainState:
     arrays, losses, norms = (int(n) for n in (2 + header[MASTER], header[LOSSES], header[NORMS]))
     size = SIZE + 8 * (losses + norms)  # without the arrays
     whole, parts = 4 * arrays * model.config.num_parameters_padded, int(header[PROCESSES])
-    if state.shuffle == LLM_C:
+    if state.order == LLM_C:
         parts, permutation = _find_permutation(path, parts, whole, size)
         state = replace(state, permutation=permutation)
         size += len(permutation)
@@ -189,10 +189,10 @@ def _check_size(path, expected):
 def _make_header(state, model):
     """(256,) int32 of a state and its model."""
     header = make_header(MAGIC, VERSION)
-    header[PERMUTATION] = state.shuffle == LLM_C
+    header[PERMUTATION] = state.order == LLM_C
     header[RANK], header[PROCESSES] = model.part
     header[STEP], header[MASTER], header[RANKS] = state.step, model.master is not None, state.ranks
-    header[SHUFFLED], header[SKIPPED] = state.shuffle is True, state.step - model.t
+    header[SHUFFLED], header[SKIPPED] = state.order == "random", state.step - model.t
     header[LOSS_SCALE], header[GOOD_STEPS] = state.loss_scale
     header[LOSSES], header[NORMS] = len(state.losses), len(state.norms)
     long = header.view("<u8")  # (128,)
@@ -220,5 +220,5 @@ def _parse_header(path, header):
         del loader["seed"]
     scale = int(header[LOSS_SCALE]), int(header[GOOD_STEPS])
     ranks = int(header[RANKS] or header[PROCESSES])
-    shuffle = LLM_C if header[PERMUTATION] else bool(header[SHUFFLED])
-    return TrainState(step, shuffle, loader, rng=rng, loss_scale=scale, ranks=ranks), t
+    order = LLM_C if header[PERMUTATION] else "random" if header[SHUFFLED] else "files"
+    return TrainState(step, order, loader, rng=rng, loss_scale=scale, ranks=ranks), t

@@ -16,9 +16,9 @@ from llmc.training.settings import AUTO
 
 DEFAULTS = {"preset": "tiny", "backend": "cpu", "batch_size": 16, "sequence_length": 64, "steps": 10}
 WITHOUT = {  # what else can be measured, and the options that would do nothing then
-    "kernels": (*DEFAULTS, "recompute", "vs", "versus", "profile"),
-    "versus": ("backend", "batch_size", "steps", "vs", "profile"),
-    "profile": ("backend", "steps", "vs"),
+    "kernels": (*DEFAULTS, "recompute", "peer", "versus", "profile"),
+    "versus": ("backend", "batch_size", "steps", "peer", "profile"),
+    "profile": ("backend", "steps", "peer"),
 }
 
 
@@ -41,7 +41,7 @@ def add_arguments(parser):
     parser.add_argument("--sequence-length", type=int, help=f"T {default['sequence_length']}")
     parser.add_argument("--steps", type=int, help=f"number of steps to time; the median is reported {default['steps']}")
     parser.add_argument(
-        "--vs",
+        "--peer",
         choices=PEERS,
         help="also time a GPT-2 in PyTorch (torch-fused: with fused AdamW; torch-compile: fused and compiled;"
         " torch-autocast: fused, and in bfloat16 wherever PyTorch considers that safe)",
@@ -61,7 +61,8 @@ def add_arguments(parser):
         metavar="B",
         help="compare with torch.compile on the GPU instead, at each of these batch sizes",
     )
-    parser.add_argument("--race", dest="versus", type=int, nargs="+", help=argparse.SUPPRESS)  # its former name
+    parser.add_argument("--race", dest="versus", type=int, nargs="+", help=argparse.SUPPRESS)  # former names
+    parser.add_argument("--vs", dest="peer", choices=PEERS, help=argparse.SUPPRESS)
     parser.add_argument(
         "--profile",
         action="store_true",
@@ -88,7 +89,7 @@ def run(args) -> int:
     kept = dict(precision=args.precision, recompute=args.recompute)
     check_step(preset(args.preset), args.batch_size, args.sequence_length, args.backend, **kept)
     sizes = dict(B=args.batch_size, T=args.sequence_length, steps=args.steps)
-    result = measure(args.preset, args.backend, **kept, **sizes, **chosen, vs=args.vs)
+    result = measure(args.preset, args.backend, **kept, **sizes, **chosen, peer=args.peer)
     print(json.dumps(result) if args.json else table(result))
     return 0
 
@@ -124,7 +125,7 @@ def table(r: dict) -> str:
     if r["peak_memory_mb"] is not None:
         lines.append(f"  memory   {r['peak_memory_mb']:10,.0f} MB at most")
     if r["ratio"] is not None:
-        lines.append(f"  {r['vs']:<12} {r['peer_ms_per_step']:6.1f} ms a step: {r['ratio']:.2f} times ours")
+        lines.append(f"  {r['peer']:<12} {r['peer_ms_per_step']:6.1f} ms a step: {r['ratio']:.2f} times ours")
     lines += ["", f"  {'function':<28} {'ms a step':>10} {'share':>7}"]
     total = sum(r["layers_ms"].values())
     lines += [f"  {name:<28} {ms:10.2f} {ms / total:7.1%}" for name, ms in r["layers_ms"].items() if ms > 0.001 * total]

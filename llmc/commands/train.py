@@ -58,15 +58,9 @@ def add_settings(parser, without=()):
         group = groups[title] = groups.get(title) or parser.add_argument_group(title)
         if field.metadata["help"] and field.name not in without:
             _add(group, field)
-    order = group.add_mutually_exclusive_group()
-    about = dict(dest="shuffle", default=argparse.SUPPRESS)
-    text = (
-        f"take the batches in random order (the default), or with {LLM_C} in the order of llm.c's programs, as"
-        " recipes do"
-    )
-    order.add_argument("--shuffle", nargs="?", choices=[LLM_C], const=True, help=text, **about)
-    text = "take the batches in the order of the files"
-    order.add_argument("--in-order", action="store_const", const=False, help=text, **about)
+    former = dict(dest="order", default=argparse.SUPPRESS, help=argparse.SUPPRESS)  # names of --order in older versions
+    group.add_argument("--shuffle", nargs="?", choices=["random", LLM_C], const="random", **former)
+    group.add_argument("--in-order", action="store_const", const="files", **former)
     text = "keep a float32 copy of 16-bit weights for AdamW to update (the default)"
     about = dict(action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help=text)
     group.add_argument("--master-weights", **about)
@@ -95,7 +89,7 @@ def given(args) -> dict:
 
 def run(args) -> int:
     """Train and print a summary. Returns 0. Raises UserError if the run was interrupted."""
-    from llmc.distributed.lifetime import together
+    from llmc.distributed.start import together
 
     if args.dry_run and args.resume is None:
         print(_plan(new_settings(args.recipe, given(args)), args.ranks or args.world or 1))

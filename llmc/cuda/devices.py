@@ -22,13 +22,10 @@ def device(name: str | None = None) -> str:
     if name is not None:
         _check(name, "device")
         _forced = name
-    return _forced or _chosen(os.environ.get("LLMC_DEVICE", ""))
-
-
-def _chosen(wanted):
-    if wanted:
-        return _check(wanted, "LLMC_DEVICE")
-    return "emulator" if reason() else "gpu"
+    if _forced:
+        return _forced
+    wanted = os.environ.get("LLMC_DEVICE", "")
+    return _check(wanted, "LLMC_DEVICE") if wanted else "emulator" if reason() else "gpu"
 
 
 def _check(name, where):

@@ -39,7 +39,7 @@ class DataParallel:
         if self.final:
             return  # they are under way
         if not self.is_sharded:
-            self.communicator.all_reduce(self.model.grads_flat)
+            self.communicator.all_reduce(self.model.grads.flat)
             return
         with self.communicator.group():
             for own, whole in zip(self._flats("own_grads"), self._flats("grads")):
@@ -67,7 +67,7 @@ class DataParallel:
         is the same with and without ZeRO-1. Backends that run ahead of the host take everything at once, in float64.
         """
         model, ranks = self.model, self.ranks
-        at_once = model.runs_ahead or model.config.C % ranks.world
+        at_once = model.backend.RUNS_AHEAD or model.config.C % ranks.world
         if ranks.world == 1 or (at_once and not self.is_sharded):
             return model.global_norm()
         if at_once:

@@ -1,21 +1,23 @@
-"""From options and the environment to a rank: through MPI, an address, or a file that all ranks can see.
+"""The life of the ranks in one command: they connect, work and leave together, or end together if one of them fails.
 
-mpirun and Slurm tell each process its number in environment variables; otherwise, `--rank` and `--world` do. Then the
-ranks meet at `--server HOST:PORT`, or rank 0 writes its address into `--init-file PATH`.
-At `--server`, the ranks recognise each other by the secret in LLMC_SECRET.
+They connect through MPI, an address, or a file that all ranks can see. mpirun and Slurm tell each process its number in
+environment variables; otherwise, `--rank` and `--world` do. Then the ranks meet at `--server HOST:PORT`, or rank 0
+writes its address into `--init-file PATH`. At `--server`, the ranks recognise each other by the secret in LLMC_SECRET.
 """
 
 import hashlib
 import os
 import secrets
 import socket
+import sys
 import time
-from contextlib import suppress
+import traceback
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from llmc.distributed import mpi, tcp
-from llmc.distributed.ranks import Ranks
+from llmc.distributed.ranks import RankLost, Ranks
 from llmc.errors import UserError, cannot
 
 LAUNCHERS = {  # name -> the variables with our rank and the number of ranks
@@ -24,6 +26,37 @@ LAUNCHERS = {  # name -> the variables with our rank and the number of ranks
     "Slurm": ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 }
 PMIX = "PMIX_RANK"  # Slurm has started an MPI program
+
+
+def _to_stderr(line):
+    print(f"llmc: {line}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def together(rank=None, world=None, server=None, init_file=None, say=_to_stderr):
+    """`with together(rank=…, …) as ranks:` connects like `connect`, and leaves at the end.
+
+    If this rank fails, the others learn why: from its UserError or, for any other error, that it was a bug in llmc.
+    """
+    ranks = connect(rank, world, server, init_file, say)
+    try:
+        yield ranks
+    except BaseException as error:
+        ranks.close(_reason(error, ranks))
+        ranks.abort()
+        raise
+    ranks.close()
+
+
+def _reason(error, ranks):
+    """The reason that the other ranks are told."""
+    if isinstance(error, RankLost):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return str(error) or "it was interrupted."
+    if ranks.ends_when_closed and not isinstance(error, ValueError):  # nobody else will have the time to print it
+        traceback.print_exc()
+    return str(error) or type(error).__name__
 
 
 def connect(rank=None, world=None, server=None, init_file=None, say=print, patience=tcp.PATIENCE) -> Ranks:

@@ -47,8 +47,8 @@ def atomic_folder(folder):
     """
     folder = Path(folder)
     try:
-        there = folder.exists() and any(folder.iterdir())
-        place = folder if there else folder.parent  # the same disk, so that files can be moved
+        in_use = folder.exists() and any(folder.iterdir())
+        place = folder if in_use else folder.parent  # the same disk, so that files can be moved
         place.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", suffix=".tmp", dir=place) as temporary:
             made = Path(temporary, "made")

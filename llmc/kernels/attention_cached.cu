@@ -46,7 +46,6 @@ extern "C" __global__ void attention_cached_v1(float* out, const float* cache, c
 
 const int LANE = HS % 4 ? 1 : 4, PARTS = (HS + 16 * LANE - 1) / (16 * LANE);
 const int GROUPS = 8, EACH = 8, KEYS = GROUPS * EACH;
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
 
 struct alignas(4 * LANE) Some {  // read and written in one access
     float number[LANE];

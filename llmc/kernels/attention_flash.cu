@@ -22,7 +22,6 @@ for two tiles of 128 rows, two of 32, and weights (128, 40).
 #include "async_copy.cuh"
 
 const int KEYS = 32;  // rows of a tile of keys
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
 
 // Turns scores (rows q0 + row() + 4 i, keys k0 + column() + 8 j) into probabilities relative to top[i]. It may grow:
 // then what was summed up so far shrinks. scale is that of powers of two.

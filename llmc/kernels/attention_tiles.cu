@@ -15,51 +15,6 @@ Shapes as in attention.cu.
 
 #include "small_tiles.cuh"
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-
-// Sum and maximum over the eight threads that share a row.
-__device__ float row_sum(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-__device__ float row_max(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-
-// Turns scores (rows q0 + ty + 16 i, keys k0 + tx + 8 j) into probabilities relative to top[i]. It may grow: then what
-// was summed up so far shrinks.
-__device__ void online_softmax(float (&scores)[4][8], float (&top)[4], float (&total)[4], Channels& sums, int q0,
-                               int k0, float scale)
-{
-    int ty = threadIdx.x / 8, tx = threadIdx.x % 8;
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float higher = top[i];
-        #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            bool seen = k0 + tx + 8 * j <= q0 + ty + 16 * i;  // a query sees no later key
-            scores[i][j] = seen ? scores[i][j] * scale : LOWEST;
-            higher = fmaxf(higher, scores[i][j]);
-        }
-        higher = row_max(higher);
-        float old = expf(top[i] - higher), more = 0.0f;
-        top[i] = higher;
-        #pragma unroll
-        for (int j = 0; j < 8; j++) more += scores[i][j] = expf(scores[i][j] - higher);
-        total[i] = total[i] * old + more;  // of this thread's keys; the eight are added at the end
-        #pragma unroll
-        for (int g = 0; g < GROUPS; g++) {
-            #pragma unroll
-            for (int n = 0; n < 4; n++) sums[i][g][n] *= old;
-        }
-    }
-}
-
 // Grid: B * NH in x, tiles of 64 queries in y, the longest first. Shared memory: 3 tiles of 64 rows; the second must
 // have room for 64 x 68 weights. At most 168 registers a thread, so that three blocks share a multiprocessor.
 extern "C" __global__ void __launch_bounds__(128, 3) attention_forward_v4(float* out, float* stats, const float* qkv,
@@ -99,15 +54,6 @@ extern "C" __global__ void __launch_bounds__(128, 3) attention_forward_v4(float*
 }
 
 // ------------------------------------------------------------------------------------------------------------ backward
-
-const int SMALL = 32;  // rows of the tiles that come one after the other
-
-// Turns scores and dp of queries q and keys k into p and ds; `scores` becomes p, dp becomes ds.
-__device__ void softmax_backward(float& score, float& dp, int q, int k, int T, float lse, float mean, float scale)
-{
-    score = k <= q && q < T ? expf(score * scale - lse) : 0.0f;
-    dp = score * (dp - mean) * scale;
-}
 
 // dq, a block per tile of 64 queries, longest first; keys and values come 32 at a time. Grid as above.
 extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v2(float* dqkv, const float* dout,

@@ -11,41 +11,13 @@ no second pass. v3 moves 8 bytes per logit. It is for training only, and for row
 196 KB of the 227 that an H200 has.
 */
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-
-// A maximum, and the sum of exp(x - top) of what has been seen.
-struct Seen {
-    float top, total;
-};
+#include "seen.cuh"
 
 __device__ void add(Seen& s, float x)
 {
     float higher = fmaxf(s.top, x);
     s.total = s.total * expf(s.top - higher) + expf(x - higher);
     s.top = higher;
-}
-
-// What the 32 lanes of a warp have seen, together; every lane gets it.
-__device__ Seen merge_warp(Seen s)
-{
-    float top = s.top;
-    for (int gap = 16; gap > 0; gap /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, gap));
-    float total = s.total * expf(s.top - top);
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
-    return {top, total};
-}
-
-// The same for a block of whole warps; slots (32,) lies in shared memory, and each call needs its own.
-__device__ Seen merge_block(Seen s, Seen* slots)
-{
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    s = merge_warp(s);
-    if (lane == 0) slots[warp] = s;
-    __syncthreads();
-    s = {LOWEST, 0.0f};
-    if (lane < blockDim.x / 32) s = slots[lane];
-    return merge_warp(s);
 }
 
 // dloss * (p - onehot) of the logit at v, zero in the padding.

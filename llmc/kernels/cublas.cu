@@ -17,6 +17,8 @@ many rows, splits the work into tiles that are nearly empty here. A warp reads a
 small and comes from the cache. The 32 partial sums are added in a fixed order. With biased == 0, b is not read.
 */
 
+#include "warp.cuh"
+
 const int SIDE = 32;  // of a tile in v1; the block has 32 x 8 threads
 
 extern "C" __global__ void transpose_v1(float* out, const float* x, int N, int C)
@@ -58,8 +60,6 @@ extern "C" __global__ void transpose_v2(float* out, const float* x, int N, int C
     }
 }
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-
 // K is a multiple of 4, and x and w begin at multiples of 16 bytes. Grid: 8 outputs to a block of 8 warps.
 extern "C" __global__ void __launch_bounds__(256) matmul_row_v1(float* out, const float* x, const float* w,
                                                                  const float* b, int N, int K, int biased)
@@ -74,6 +74,6 @@ extern "C" __global__ void __launch_bounds__(256) matmul_row_v1(float* out, cons
         float4 y = weights[k], z = inputs[k];
         total += y.x * z.x + y.y * z.y + y.z * z.z + y.w * z.w;
     }
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+    total = warp_sum(total);
     if (lane == 0) out[n] = biased ? total + b[n] : total;
 }

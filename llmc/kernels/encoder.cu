@@ -20,6 +20,8 @@ N = B*T positions. A key is a token and its position, (token << 32) + n: no two 
 same order.
 */
 
+#include "warp.cuh"
+
 // 128-bit accesses need addresses that are multiples of 16, in every row: so C must be a multiple of 4 too.
 __device__ bool aligned(const float* out, const float* wte, const float* wpe, int C)
 {
@@ -81,12 +83,11 @@ extern "C" __global__ void encoder_forward_at_v1(float* out, const int* tokens, 
 
 typedef unsigned long long Key;
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-const int RUN = 1024;             // keys that a block sorts
-const int SEGMENT = 8;            // sorted positions of which a warp adds up the rows, all under way at a time
-const int LOOK = 4;               // segments that a block looks at, for runs that go on behind them
-const int WARPS = 8;              // of a block in which they share work
-const Key LAST = ~0ull;           // fills the last run
+const int RUN = 1024;   // keys that a block sorts
+const int SEGMENT = 8;  // sorted positions of which a warp adds up the rows, all under way at a time
+const int LOOK = 4;     // segments that a block looks at, for runs that go on behind them
+const int WARPS = 8;    // of a block in which they share work
+const Key LAST = ~0ull; // fills the last run
 
 // Each block sorts RUN keys in shared memory (bitonic sort, Batcher 1968): runs (blocks, RUN), each in rising order.
 extern "C" __global__ void __launch_bounds__(RUN / 2)

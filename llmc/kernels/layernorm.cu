@@ -16,15 +16,9 @@ arrays are distinct. Every number of x has to be read once, every one of out wri
 residual is added. The variance is the mean of (x - mean)^2: E[x^2] - E[x]^2 would cancel where the mean is large.
 */
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-const float EPS = 1e-5f;
+#include "warp.cuh"
 
-// The sum over the 32 lanes of a warp; every lane gets it.
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
+const float EPS = 1e-5f;
 
 // The last versions take one number or four at a time, with one text for both: T is float or float4.
 __device__ float sum(float v) { return v; }

@@ -12,14 +12,9 @@ v4 and v5 add in a fixed order: equal runs give equal bits.
 Shapes: x, dout, dx (N, C), w, dw, db (C,), mean, rstd (N,), partial (blocks, 2, C).
 */
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-const int ROWS = 8;               // warps of a block, a row each
+#include "warp.cuh"
 
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
+const int ROWS = 8;  // warps of a block, a row each
 
 // Over one row: the mean of dnorm, and the mean of dnorm * norm.
 struct Means {

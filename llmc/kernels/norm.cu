@@ -10,7 +10,7 @@ sum would lose the small ones, but doubles are slow on most GPUs, so only every 
 2^31 - 2^20, so loops in int do not overflow.
 */
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
+#include "warp.cuh"
 
 // The sum over a block of 256 threads; thread 0 gets it.
 __device__ double block_sum(double v)

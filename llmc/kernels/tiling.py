@@ -4,8 +4,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from llmc.kernels import ceil_div
+from llmc.kernels.reductions import WARP
 
-WARP = 32
 ALONE = 1.33  # a multiprocessor with one block, where there is room for more, takes this much longer for it
 MOVED = 0.2  # multiply-adds that a multiprocessor could do while one float moves to or from memory
 LAUNCH = 500_000  # multiply-adds that it could do during one more launch

@@ -146,7 +146,7 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
     """
     s = settings
     config = model.config if model else config_of(s, encoding)
-    there, where = free_memory(s.backend, ranks.neighbours)
+    free, where = free_memory(s.backend, ranks.neighbours)
     tokens = count_tokens(train_tokens)
 
     def needed(B, T):
@@ -154,39 +154,39 @@ def check_memory(settings, encoding, train_tokens, model=None, jobs=1, ranks=ALO
         return one if jobs == 1 else one + PROCESS
 
     one = needed(s.batch_size, s.sequence_length)
-    if jobs * one <= there or os.environ.get(WITHOUT):
+    if jobs * one <= free or os.environ.get(WITHOUT):
         return
-    if one <= there:
-        advice = f"--jobs {there // one} fits"
+    if one <= free:
+        advice = f"--jobs {free // one} fits"
     else:
-        advice = "close other programs, or resume it on a larger machine" if model else _smaller(s, needed, there)
+        advice = "close other programs, or resume it on a larger machine" if model else _smaller(s, needed, free)
     runs = f"{jobs} runs at a time, each" if jobs > 1 else "training"
     raise UserError(
         f"{runs} with B={s.batch_size:,} and T={s.sequence_length:,}{' takes' if jobs == 1 else ', take'} about"
-        f" {size(jobs * one)} of {where}, but only {size(there)} is free; {advice}, or set {WITHOUT}=1 to try"
+        f" {size(jobs * one)} of {where}, but only {size(free)} is free; {advice}, or set {WITHOUT}=1 to try"
         " anyway."
     )
 
 
 def check_step(config, B, T, backend, precision="fp32", recompute=None):
     """Raise UserError if a single training step at (B, T), outside a run, does not fit into memory."""
-    there, where = free_memory(backend)
+    free, where = free_memory(backend)
     needed = memory_needed(config, B, T, backend, precision=precision, recompute=recompute)
-    if needed > there:
+    if needed > free:
         raise UserError(
-            f"a step with B={B:,} and T={T:,} needs about {size(needed)} of {where}, but only {size(there)} is free;"
+            f"a step with B={B:,} and T={T:,} needs about {size(needed)} of {where}, but only {size(free)} is free;"
             " choose a smaller batch or sequence length."
         )
 
 
-def _smaller(s, needed, there) -> str:
+def _smaller(s, needed, free) -> str:
     """The largest batch that fits, or, where no batch does, the longest sequence."""
-    B = _largest(s.batch_size, lambda B: needed(B, s.sequence_length) <= there)
+    B = _largest(s.batch_size, lambda B: needed(B, s.sequence_length) <= free)
     while B and s.total_batch_size and s.total_batch_size % (B * s.sequence_length):
         B -= 1
     if B:
         return f"--batch-size {B} fits"
-    T = _largest(s.sequence_length, lambda T: needed(1, T) <= there)
+    T = _largest(s.sequence_length, lambda T: needed(1, T) <= free)
     return f"--batch-size 1 --sequence-length {T} fits" if T else "choose a smaller model with --preset"
 
 
@@ -209,12 +209,12 @@ def largest_batch(config, T, backend, ranks=1, allowed=lambda B: True, **needs) 
     needs: keywords of `memory_needed` · ranks: as in `free_memory` · allowed: a function that must be true
     too, and is true for small numbers.
     """
-    there, _ = free_memory(backend, ranks)
+    free, _ = free_memory(backend, ranks)
     B = 1
     while allowed(2 * B):
         needed = memory_needed(config, 2 * B, T, backend, **needs)
         spare = ON_GPU + needed // 16 if on_gpu(backend) else needed // 6  # there, the estimate is within 15 percent
-        if needed + spare > there:
+        if needed + spare > free:
             break
         B *= 2
     return B

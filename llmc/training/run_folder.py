@@ -219,17 +219,17 @@ def check_disk(settings, config, folder, saved=(), step=0):
 
     saved: the steps of the checkpoints that already exist · step: where the run begins.
     """
-    s, there = settings, shutil.disk_usage(folder).free
+    s, free = settings, shutil.disk_usage(folder).free
     each = checkpoint_bytes(config, s.precision, s.master_weights)
     left = -(-(s.steps - step) // s.checkpoint_every) if s.checkpoint_every else 1  # checkpoints still to be written
     most = min(left, s.keep + 1 - len(saved)) if s.keep else left  # one more than are kept, while it is written
-    if each * most <= there or os.environ.get(WITHOUT):
+    if each * most <= free or os.environ.get(WITHOUT):
         return
-    keep = there // each - 1
+    keep = free // each - 1
     fewer = f"--keep {keep} fits" if keep > 0 else "free some space, or choose another disk with --out"
     raise UserError(
         f"{most:,} checkpoints of {size(each)} each do not fit onto the disk of {folder}, which has"
-        f" {size(there)} free; {fewer}, or set {WITHOUT}=1 to try anyway."
+        f" {size(free)} free; {fewer}, or set {WITHOUT}=1 to try anyway."
     )
 
 

@@ -73,8 +73,8 @@ _model, _step, _run = (partial(_setting, group) for group in ("model and data", 
 class TrainSettings:
     """The settings of one run, described in `llmc train --help`. Raises UserError, in one sentence, for a wrong value.
 
-    shuffle: True takes batches in our own random order (data/loader.py), "llm.c" in the order of llm.c's programs
-    (data/permuted.py), False in the order of the files · master_weights: whether 16-bit weights are also kept in
+    order: "random" is our own random order of the batches (data/loader.py), "llm.c" that of llm.c's programs
+    (data/permuted.py), "files" that of the text in the files · master_weights: whether 16-bit weights are also kept in
     float32 · recompute: None leaves the choice to the backend · val_batches: None uses all of the validation data. For
     settings that count steps between events, 0 means only at the end.
     """
@@ -144,7 +144,12 @@ class TrainSettings:
         "name of the run folder in runs/; if it exists, NAME-2 and so on (default: the preset or model)",
         place=True,
     )
-    shuffle: bool | str = _run(True, TRUTH.or_(LLM_C), fixed=True)
+    order: str = _run(
+        "random",
+        one_of("random", LLM_C, "files"),
+        f"order of the batches: random, {LLM_C} (that of llm.c's programs, as in recipes) or files (that of the text)",
+        fixed=True,
+    )
     master_weights: bool = _run(True, TRUTH, fixed=True)
 
     def __post_init__(self):

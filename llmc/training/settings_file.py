@@ -39,18 +39,29 @@ def setting_values(settings: TrainSettings) -> dict:
     return {name: os.fspath(value) if isinstance(value, os.PathLike) else value for name, value in values.items()}
 
 
+def renamed(values) -> dict:
+    """{name: value} as stored by any version, under today's names: `order` was shuffle, True, "llm.c" or False."""
+    if "shuffle" not in values:
+        return values
+    values = dict(values)
+    shuffle = values.pop("shuffle")
+    return {**values, "order": "random" if shuffle is True else "files" if shuffle is False else shuffle}
+
+
 def read_settings(folder) -> TrainSettings:
     """The settings of the run in a folder. Raises UserError if they are missing, damaged or edited."""
     path = Path(folder) / SETTINGS
     values = _read(path)
     known = values.pop(DIGEST, None)  # none in those of older runs
+    whole = json_digest(values)
+    values = renamed(values)
     if not values.keys() <= {field.name for field in fields(TrainSettings)}:
         raise UserError(f"{path} does not hold the settings of a run; start a new run from its weights with --model.")
     try:
         settings = TrainSettings(**values)
     except UserError as error:
         raise UserError(f"{path} is damaged: {error}") from None
-    if known not in (None, json_digest(values)):
+    if known not in (None, whole):
         raise edited(folder)
     return settings
 

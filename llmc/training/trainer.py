@@ -33,7 +33,7 @@ from llmc.training.settings_file import setting_values
 from llmc.training.start import config_of, in_turn, make_model, part_of
 from llmc.training.surroundings import differences, surroundings
 
-ORDERS = {True: ShuffledLoader, LLM_C: PermutedLoader, False: DataLoader}  # how the training batches follow one another
+LOADERS = {"random": ShuffledLoader, LLM_C: PermutedLoader, "files": DataLoader}  # order: of the training batches
 SAMPLE_TEMPERATURE = 0.8  # below 1, because small models are too unsure
 
 
@@ -75,9 +75,10 @@ class Trainer:
             self.model.allocate(s.batch_size, s.sequence_length)
         self.settings = s = s.shared_by(ranks.world)
         self.config = self.model.config
+        self.micro_batches = s.micro_batches // ranks.world  # of each rank in a step
         shape = dict(B=s.batch_size, T=s.sequence_length, V=self.config.V, rank=ranks.rank, world=ranks.world)
-        seeded = {"seed": s.seed} if s.shuffle else {}
-        self.train_loader = ORDERS[s.shuffle](corpus.train, **seeded, **shape)
+        seeded = {} if s.order == "files" else {"seed": s.seed}
+        self.train_loader = LOADERS[s.order](corpus.train, **seeded, **shape)
         self.val_loader = DataLoader(corpus.val, **shape)
         self.val_batches = min(s.val_batches or self.val_loader.num_batches, self.val_loader.num_batches)
         self._measure_validation_text()
@@ -114,9 +115,9 @@ class Trainer:
         """Everything that the next step depends on, apart from the model."""
         return TrainState(
             step=self.step,
-            shuffle=self.settings.shuffle,
+            order=self.settings.order,
             loader=self._position,
-            permutation=self.train_loader.permutation(self._position) if self.settings.shuffle == LLM_C else b"",
+            permutation=self.train_loader.permutation(self._position) if self.settings.order == LLM_C else b"",
             rng=self.settings.seed,
             losses=tuple(self.loss_detector.values),
             norms=tuple(self.norm_detector.values),
@@ -152,12 +153,13 @@ class Trainer:
     def _resume(self, state):
         """Restore a state. The batches and their order must be the same, or some batches would be seen twice."""
         s = self.settings
-        if state.shuffle != s.shuffle:
-            option = {True: "--shuffle", False: "--in-order", LLM_C: f"--shuffle {LLM_C}"}[state.shuffle]
-            raise UserError(f"the checkpoint was trained with {option}; use the same option to continue from it.")
+        if state.order != s.order:
+            raise UserError(
+                f"the checkpoint was trained with --order {state.order}; use the same option to continue from it."
+            )
         for name, fingerprints in state.about.get("data", {}).items():
             self._loaders[name].shards.expect(fingerprints)
-        if s.shuffle == LLM_C:
+        if s.order == LLM_C:
             self._find_permutation(state)
         else:
             self.train_loader.load_state(self._translated(state))
@@ -175,7 +177,7 @@ class Trainer:
                 f"the order of the batches was drawn for {state.ranks} ranks; continue with that number, or start"
                 " a new run from the weights with --model."
             )
-        taken = state.step * self.settings.micro_batches // self.ranks.world
+        taken = state.step * self.micro_batches
         self.train_loader.load_state(state.loader, state.permutation, taken // self.train_loader.num_batches + 1)
 
     def _translated(self, state) -> dict:
@@ -245,7 +247,7 @@ class Trainer:
     def _decides(self) -> bool:
         """Whether the host sees a step's loss and norm before its update; if not, the update itself checks the norm."""
         s = self.settings
-        return not self.model.runs_ahead or bool(s.skip_loss_z or s.skip_norm_z)
+        return not self.model.backend.RUNS_AHEAD or bool(s.skip_loss_z or s.skip_norm_z)
 
     @property
     def overlaps_steps(self) -> bool:
@@ -265,7 +267,7 @@ class Trainer:
         step before. The losses are only read once everything else has been launched, so that a GPU is never idle in
         between.
         """
-        model, n, losses = self.model, self.settings.micro_batches // self.ranks.world, []
+        model, n, losses = self.model, self.micro_batches, []
         if self.loss_scale:
             model.loss_scale = self.loss_scale.value
         for i in range(n):

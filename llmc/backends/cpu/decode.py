@@ -15,11 +15,9 @@ from llmc.backends.cpu.matmul import few_rows
 from llmc.backends.cpu.pointwise import gelu_constants
 from llmc.backends.cpu.scratch import scratch
 from llmc.backends.reference import EPS
+from llmc.config import GPT2Config
 
-WEIGHTS = (
-    *("wte", "wpe", "ln1w", "ln1b", "qkvw", "qkvb", "attprojw", "attprojb", "ln2w", "ln2b", "fcw", "fcb"),
-    *("fcprojw", "fcprojb", "lnfw", "lnfb"),
-)
+WEIGHTS = [parameter.name for parameter in GPT2Config().parameter_table()]
 ROWS = "residual2", "residual3", "ln1", "qkv", "atty", "attproj", "fch", "fch_gelu", "logits"
 
 

@@ -132,8 +132,8 @@ def matmul_backward(F, dx, dw, db, dout, x, w):
 
 def gelu_matmul_backward(F, dpre, dw, db, dout, pre, x, w, dbpre):
     inputs = pre.requires_grad_(), w.requires_grad_(), db.requires_grad_(), dbpre.requires_grad_()
-    there = pre + (dbpre - dbpre.detach())  # the bias is in pre already
-    return _backward(F.linear(F.gelu(there, approximate="tanh"), w, db), inputs, dout)
+    whole = pre + (dbpre - dbpre.detach())  # the bias is in pre already
+    return _backward(F.linear(F.gelu(whole, approximate="tanh"), w, db), inputs, dout)
 
 
 def _heads(qkv, NH):

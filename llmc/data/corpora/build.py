@@ -134,8 +134,8 @@ def after_validation(texts, val_tokens: int):
 
 def check_folder(out_dir, names):
     """Raise UserError if out_dir holds a corpus under names other than `names` (files, or patterns of shards)."""
-    there = Corpus.in_folder(out_dir)
-    for path in (there.train, there.val):
+    earlier = Corpus.in_folder(out_dir)
+    for path in (earlier.train, earlier.val):
         if existing(path) and path.name not in names:
             raise UserError(f"{out_dir} holds another corpus ({path.name}); choose another folder with --out.")
 

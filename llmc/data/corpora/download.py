@@ -78,11 +78,11 @@ def hub_files(repository: str, folder: str = ""):
     return sorted(files)
 
 
-def progress_bar(say, **what):
-    """A tqdm bar, visible only on a terminal and only if progress is wanted at all."""
+def progress_bar(say, desc, unit):
+    """A tqdm bar of so many units, visible only on a terminal and only if progress is wanted at all."""
     from tqdm import tqdm
 
-    return tqdm(**what, unit_scale=True, leave=False, disable=None if say else True)
+    return tqdm(desc=desc, unit=unit, unit_scale=True, leave=False, disable=None if say else True)
 
 
 def _insist(url, fetch, progress, advice=ADVICE):

@@ -1,13 +1,6 @@
-// What one warp does for a query, whatever the head size: sums over its lanes, and online softmax over the keys.
+// What one warp does for a query, whatever the head size: dot products, and online softmax over the keys.
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
+#include "warp.cuh"
 
 // Sum of a[c] * b[c] over hs numbers, by one warp; every lane gets it.
 __device__ float dot(const float* a, const float* b, int hs)

@@ -5,11 +5,27 @@
 // Rows in shared memory are 4 numbers longer than need be: eight threads that read eight rows then find them in
 // different banks. The eight threads of one ty are neighbours in a warp, so rows are reduced by shuffles.
 
+#include "warp.cuh"
+
 const int THREADS = 128;
 const int BIG = 64;                  // rows of a tile
+const int SMALL = 32;                // of those that come one after the other in the backward pass
 const int STRIDE = HS + 4;           // numbers from row to row of a tile of queries, keys or values
 const int GROUPS = HS / 32;          // groups of four channels that a thread has: 4 tx + 32 g
 typedef float Channels[4][GROUPS][4];  // a thread's results: rows ty + 16 i, channels 4 tx + 32 g + c
+
+// Sum and maximum over the eight threads that share a row.
+__device__ float row_sum(float v)
+{
+    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
+    return v;
+}
+
+__device__ float row_max(float v)
+{
+    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
+    return v;
+}
 
 __device__ float4 load4(const float* p)
 {
@@ -139,4 +155,40 @@ __device__ void store_weights(float* weights, const float (&values)[4][COLUMNS])
         #pragma unroll
         for (int j = 0; j < COLUMNS; j++) weights[(ty + 16 * i) * (8 * COLUMNS + 4) + tx + 8 * j] = values[i][j];
     }
+}
+
+// Turns scores (rows q0 + ty + 16 i, keys k0 + tx + 8 j) into probabilities relative to top[i]. It may grow: then what
+// was summed up so far shrinks.
+__device__ void online_softmax(float (&scores)[4][8], float (&top)[4], float (&total)[4], Channels& sums, int q0,
+                               int k0, float scale)
+{
+    int ty = threadIdx.x / 8, tx = threadIdx.x % 8;
+    #pragma unroll
+    for (int i = 0; i < 4; i++) {
+        float higher = top[i];
+        #pragma unroll
+        for (int j = 0; j < 8; j++) {
+            bool seen = k0 + tx + 8 * j <= q0 + ty + 16 * i;  // a query sees no later key
+            scores[i][j] = seen ? scores[i][j] * scale : LOWEST;
+            higher = fmaxf(higher, scores[i][j]);
+        }
+        higher = row_max(higher);
+        float old = expf(top[i] - higher), more = 0.0f;
+        top[i] = higher;
+        #pragma unroll
+        for (int j = 0; j < 8; j++) more += scores[i][j] = expf(scores[i][j] - higher);
+        total[i] = total[i] * old + more;  // of this thread's keys; the eight are added at the end
+        #pragma unroll
+        for (int g = 0; g < GROUPS; g++) {
+            #pragma unroll
+            for (int n = 0; n < 4; n++) sums[i][g][n] *= old;
+        }
+    }
+}
+
+// Turns scores and dp of queries q and keys k into p and ds; `scores` becomes p, dp becomes ds.
+__device__ void softmax_backward(float& score, float& dp, int q, int k, int T, float lse, float mean, float scale)
+{
+    score = k <= q && q < T ? expf(score * scale - lse) : 0.0f;
+    dp = score * (dp - mean) * scale;
 }

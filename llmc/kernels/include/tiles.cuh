@@ -5,8 +5,8 @@
 // the columns column() + 8 j; eight neighbouring lanes share a row. In one cycle shared memory gives a multiprocessor
 // 32 numbers, and its units do 128 multiply-adds: a number must be used four times to keep them busy, and here it is.
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
+#include "warp.cuh"
+
 const int THREADS = 128, BIG = 128;
 const int STRIDE = HS + 4;             // eight rows, 16 bytes of each, then lie in different banks
 const int GROUPS = HS / 32;            // groups of four channels that a thread has: 4 column() + 32 g

@@ -9,12 +9,6 @@ Both write stats too.
 
 #include "../attention.cu"
 
-__device__ float warp_max(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-
 // p[head, t, i] = q . k / sqrt(hs), zero for later keys. One thread per number; the grid may be smaller.
 extern "C" __global__ void attention_scores_v1(float* p, const float* qkv, int heads, int T, int NH, int hs)
 {

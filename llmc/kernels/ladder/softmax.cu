@@ -12,8 +12,7 @@ Shapes: out, x (N, C). Lesson 13 climbs this ladder. Every number has to be read
 A row may hold -inf (a masked score). A row that holds NaN becomes NaN, and so does a row of nothing but -inf.
 */
 
-const unsigned ALL = 0xffffffff;            // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;     // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
+#include "warp.cuh"
 
 extern "C" __global__ void softmax_forward_v1(float* out, const float* x, int N, int C)
 {
@@ -59,20 +58,7 @@ extern "C" __global__ void __launch_bounds__(1024) softmax_forward_v2(float* out
     for (int c = t; c < C; c += blockDim.x) out[c] = expf(x[c] - top) / total;
 }
 
-// The maximum, the sum over the 32 lanes of a warp; every lane gets it.
-__device__ float warp_max(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-// The same over a block of whole warps; slots (32,) lies in shared memory, and each call needs its own.
+// The maximum, the sum over a block of whole warps; slots (32,) lies in shared memory, and each call needs its own.
 __device__ float block_max(float v, float* slots)
 {
     v = warp_max(v);

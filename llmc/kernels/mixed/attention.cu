@@ -22,10 +22,6 @@ float, the logarithm of each query's sum of exponentials, and dout . out. Grid: 
 
 #include "small_tiles.cuh"
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-const int SMALL = 32;                    // rows of the tiles that come one after the other in the backward pass
-
 // tile (ROWS, HS) = rows first … of a matrix with T rows of hs numbers, `stride` apart; zero outside.
 template <int ROWS>
 __device__ void load_tile(float* tile, const floatX* from, int stride, int first, int T, int hs)
@@ -51,44 +47,6 @@ __device__ void store_rows(floatX* to, const Channels& results, const float (&fa
             int c = threadIdx.x % 8 * 4 + 32 * (n / 4) + n % 4;
             if (row < T && c < hs) to[row * stride + c] = nearest(results[i][n / 4][n % 4] * factor[i]);
         }
-    }
-}
-
-// Sum and maximum over the eight threads that share a row.
-__device__ float row_sum(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
-
-__device__ float row_max(float v)
-{
-    for (int gap = 4; gap > 0; gap /= 2) v = fmaxf(v, __shfl_xor_sync(ALL, v, gap));
-    return v;
-}
-
-// Turns scores (rows q0 + ty + 16 i, keys k0 + tx + 8 j) into probabilities relative to top[i]. It may grow: then what
-// was summed up so far shrinks.
-__device__ void online_softmax(float (&scores)[4][8], float (&top)[4], float (&total)[4], Channels& sums, int q0,
-                               int k0, float scale)
-{
-    #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        float higher = top[i], more = 0.0f;
-        #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            bool seen = k0 + threadIdx.x % 8 + 8 * j <= q0 + threadIdx.x / 8 + 16 * i;  // a query sees no later key
-            scores[i][j] = seen ? scores[i][j] * scale : LOWEST;
-            higher = fmaxf(higher, scores[i][j]);
-        }
-        higher = row_max(higher);
-        float old = expf(top[i] - higher);
-        top[i] = higher;
-        #pragma unroll
-        for (int j = 0; j < 8; j++) more += scores[i][j] = expf(scores[i][j] - higher);
-        total[i] = total[i] * old + more;  // of this thread's keys; the eight are added at the end
-        #pragma unroll
-        for (int n = 0; n < 4 * GROUPS; n++) sums[i][n / 4][n % 4] *= old;
     }
 }
 
@@ -140,15 +98,8 @@ extern "C" __global__ void attention_backward_delta_v1(float* delta, const float
     size_t row = (head / NH * T + r % T) * NH * hs + head % NH * hs;
     float total = 0.0f;
     for (int c = threadIdx.x % 32; c < hs; c += 32) total += widen(dout[row + c]) * widen(out[row + c]);
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+    total = warp_sum(total);
     if (threadIdx.x % 32 == 0) delta[r] = total;
-}
-
-// Turns scores and dp of query q and key k into p and ds; `score` becomes p, dp becomes ds.
-__device__ void softmax_backward(float& score, float& dp, int q, int k, int T, float lse, float mean, float scale)
-{
-    score = k <= q && q < T ? expf(score * scale - lse) : 0.0f;
-    dp = score * (dp - mean) * scale;
 }
 
 extern "C" __global__ void __launch_bounds__(128) attention_backward_query_v1(floatX* dqkv, const floatX* dout,

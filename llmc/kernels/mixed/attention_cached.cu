@@ -12,13 +12,12 @@ start + n - 1. start lies in device memory, so that a recorded launch finds a ne
 */
 
 #include "number.cuh"
+#include "warp.cuh"
 
 #ifndef HS
 #define HS 64  // head size; attention.py defines it
 #endif
 
-const unsigned ALL = 0xffffffff;         // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;  // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
 const int WARPS = 8, PARTS = (HS + 31) / 32;
 typedef float Lane[PARTS];  // a lane's part of a row of HS numbers: lane, lane + 32, ...
 
@@ -48,8 +47,7 @@ __device__ float dot(const Lane& a, const Lane& b)
     float total = 0.0f;
     #pragma unroll
     for (int i = 0; i < PARTS; i++) total += a[i] * b[i];
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
-    return total;
+    return warp_sum(total);
 }
 
 extern "C" __global__ void __launch_bounds__(256) attention_cached_v1(floatX* out, const floatX* cache,

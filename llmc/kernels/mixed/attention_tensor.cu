@@ -25,31 +25,6 @@ const int PART = 32;  // keys that a warp treats at once: as many as there are r
 #include "mma_16.cuh"
 #include "tensor_cores_16.cuh"
 
-// Turns scores, rows 16 m + 8 n + r, into probabilities relative to top[m][n]. It may grow: then what was summed up so
-// far shrinks. scale is that of powers of two.
-__device__ void online_softmax(float (&scores)[M][PART / 8][4], float (&top)[M][2], float (&total)[M][2], Sums& sums,
-                               float scale)
-{
-    #pragma unroll
-    for (int i = 0; i < 2 * M; i++) {
-        int m = i / 2, n = i % 2;
-        float higher = top[m][n];
-        #pragma unroll
-        for (int k = 0; k < PART / 4; k++) higher = fmaxf(higher, scores[m][k / 2][2 * n + k % 2]);
-        higher = row_max(higher);
-        float old = power_of_two((top[m][n] - higher) * scale), more = 0.0f;
-        top[m][n] = higher;
-        #pragma unroll
-        for (int k = 0; k < PART / 4; k++) {
-            float& score = scores[m][k / 2][2 * n + k % 2];
-            more += score = power_of_two(score * scale - higher * scale);
-        }
-        total[m][n] = total[m][n] * old + more;  // of this lane's keys; the four are added at the end
-        #pragma unroll
-        for (int c = 0; c < HS / 8; c++) sums[m][c][2 * n] *= old, sums[m][c][2 * n + 1] *= old;
-    }
-}
-
 // Grid: B * NH in x, tiles of ROWS queries in y, the longest first. Shared memory: two stages of keys and values.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 attention_forward_v2(floatX* out, float* stats, const floatX* qkv, int T, int NH, int hs)

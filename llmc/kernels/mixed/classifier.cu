@@ -12,15 +12,7 @@ once, v2 moves 4 bytes per logit in all; it is for training only, and for rows t
 #include "number.cuh"
 #include "number_8.cuh"
 #include "batches.cuh"
-
-const unsigned ALL = 0xffffffff;          // all 32 lanes of a warp take part
-const float LOWEST = -3.402823466e+38f;   // where a maximum starts: finite, so that LOWEST - LOWEST is not NaN
-const float LOG2E = 1.4426950408889634f;  // exp(x) = exp2(x LOG2E)
-
-// A maximum, and the sum of exp(x - top) of what has been seen.
-struct Seen {
-    float top, total;
-};
+#include "seen.cuh"
 
 // e^x for x <= 0, exact enough for numbers of 16 bits, in two instructions: __expf has more for results below 2^-126,
 // which are 0 here.
@@ -49,28 +41,6 @@ __device__ void add(Seen& s, const Eight& x)
     for (int e = 0; e < 8; e++) more += power(x[e] - top);
     s.total = s.total * power(s.top - top) + more;
     s.top = top;
-}
-
-__device__ Seen merge_warp(Seen s)
-{
-    float top = s.top;
-    for (int gap = 16; gap > 0; gap /= 2) top = fmaxf(top, __shfl_xor_sync(ALL, top, gap));
-    float total = s.total * expf(s.top - top);
-    for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
-    return {top, total};
-}
-
-// What all threads of a block of whole warps have seen, together; every thread gets it. slots (32,) lies in shared
-// memory, and each call needs its own.
-__device__ Seen merge_block(Seen s, Seen* slots)
-{
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    s = merge_warp(s);
-    if (lane == 0) slots[warp] = s;
-    __syncthreads();
-    s = {LOWEST, 0.0f};
-    if (lane < blockDim.x / 32) s = slots[lane];
-    return merge_warp(s);
 }
 
 __device__ float loss(Seen all, float of_target) { return logf(all.total) + all.top - of_target; }

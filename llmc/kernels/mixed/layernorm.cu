@@ -15,24 +15,18 @@ Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums h
 
 #include "number.cuh"
 #include "number_8.cuh"
+#include "warp.cuh"
 
 #ifndef EIGHTS    // the launcher compiles the file for its C
 #define EIGHTS 3  // of a row, for each lane: C is at most 256 * EIGHTS
 #define WARPS 8   // of a block of the backward pass, which has a multiprocessor for itself; see layernorm.py
 #endif
 
-const unsigned ALL = 0xffffffff;  // all 32 lanes of a warp take part
-const int ROWS = 8;               // warps of a block, a row each
+const int ROWS = 8;  // warps of a block, a row each
 const float EPS = 1e-5f;
 
 __device__ int first_of_lane() { return threadIdx.x % 32 * 8; }
 __device__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
-
-__device__ float warp_sum(float v)
-{
-    for (int gap = 16; gap > 0; gap /= 2) v += __shfl_xor_sync(ALL, v, gap);
-    return v;
-}
 
 // out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
 __device__ void write_norm(Factor* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)

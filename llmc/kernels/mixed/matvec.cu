@@ -8,6 +8,7 @@ starts AHEAD * COLUMNS of them before it needs the first. x is small and comes f
 
 #include "number.cuh"
 #include "gelu.cuh"
+#include "warp.cuh"
 
 #ifndef M
 #define M 1        // rows of x
@@ -17,7 +18,6 @@ starts AHEAD * COLUMNS of them before it needs the first. x is small and comes f
 #define GELU 0
 #endif
 
-const unsigned ALL = 0xffffffff;                               // all 32 lanes of a warp take part
 const int AHEAD = 4, BLOCK_COLUMNS = WARPS / SHARE * COLUMNS;  // loads of a column; columns of a block
 static_assert(WARPS % SHARE == 0 && BLOCK_COLUMNS * M <= 32 * WARPS, "a thread writes one result at most");
 
@@ -73,8 +73,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) matvec_v1(floatX* ou
     for (int row = 0; row < M; row++) {
         #pragma unroll
         for (int i = 0; i < COLUMNS; i++) {
-            float total = totals[row][i];
-            for (int gap = 16; gap > 0; gap /= 2) total += __shfl_xor_sync(ALL, total, gap);
+            float total = warp_sum(totals[row][i]);
             if (lane == 0) partial[warp][row][i] = total;
         }
     }

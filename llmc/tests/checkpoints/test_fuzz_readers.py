@@ -118,7 +118,8 @@ def make_state(folder):
 
 
 def check_state(m, state):
-    assert 0 <= m.t and 0 <= state.step < 2**31 and 0 <= state.rng < 2**64 and state.shuffle in (True, False, "llm.c")
+    assert 0 <= m.t and 0 <= state.step < 2**31 and 0 <= state.rng < 2**64
+    assert state.order in ("random", "files", "llm.c")
     assert all(type(n) is int and 0 <= n < 2**63 for n in state.loader.values())
     assert all(isinstance(x, float) for x in (*state.losses, *state.norms))
 

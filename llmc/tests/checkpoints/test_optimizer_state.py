@@ -17,7 +17,7 @@ WIDE = GPT2Config(maxT=8, V=20, L=2, NH=2, C=32)  # can be cut into four parts
 N = CONFIG.num_parameters_padded
 STATE = TrainState(
     step=3,
-    shuffle=True,
+    order="random",
     loader={"shard": 2, "sample": 2**40, "epoch": 5, "seed": 2**32 - 1},
     rng=2**64 - 3,
     losses=(0.1, 1 / 3),
@@ -105,7 +105,7 @@ def test_a_state_of_llmc_is_read(tmp_path):
     llmc_state(tmp_path / "state.bin", model)
     again = GPT2(CONFIG)
     state = read_optimizer_state(tmp_path / "state.bin", again)
-    assert state == TrainState(7, False, {"shard": 4, "sample": 90, "epoch": 0}, 1337)
+    assert state == TrainState(7, "files", {"shard": 4, "sample": 90, "epoch": 0}, 1337)
     assert again.t == 7
     np.testing.assert_array_equal(flat(again.v), flat(model.v))
 
@@ -215,7 +215,7 @@ def test_a_shuffled_state_of_llmc_is_read(tmp_path, shuffled_loader):
     garbage = tail[:72] + b"\x12\x34\x56\x78" * 2 + tail[80:]  # llm.c never sets these eight bytes
     llmc_state(tmp_path / "state.bin", trained(), words, tail=garbage)
     state = read_optimizer_state(tmp_path / "state.bin", GPT2(CONFIG))
-    assert (state.shuffle, state.permutation, state.loader["seed"]) == ("llm.c", tail, 42)
+    assert (state.order, state.permutation, state.loader["seed"]) == ("llm.c", tail, 42)
     again = PermutedLoader(tmp_path / "x_train_*.bin", B=2, T=4)
     again.load_state(state.loader, state.permutation, epochs=5)
     assert again.state() == position  # also the epoch, of which the file says nothing
@@ -226,7 +226,7 @@ def test_a_shuffled_state_of_llmc_is_read(tmp_path, shuffled_loader):
 @pytest.mark.parametrize("precision, processes", [("fp32", 1), ("bf16", 1), ("fp32", 8)])
 def test_a_shuffled_state_comes_back(tmp_path, shuffled_loader, precision, processes):
     position = shuffled_loader.state()
-    state = replace(STATE, shuffle="llm.c", loader=position, permutation=shuffled_loader.permutation(position))
+    state = replace(STATE, order="llm.c", loader=position, permutation=shuffled_loader.permutation(position))
     path, model = tmp_path / "state.bin", trained(precision)
     write_optimizer_state(path, model, replace(state, ranks=processes))
     raw = bytearray(path.read_bytes())

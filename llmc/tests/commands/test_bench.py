@@ -61,7 +61,7 @@ def test_a_step_in_bf16_on_the_gpus_backend(capsys):
 
 def test_the_peer_is_the_same_model_and_the_ratio_its_time_over_ours(capsys):
     pytest.importorskip("torch")
-    r = json.loads(run(capsys, "--json", "--vs", "torch"))
+    r = json.loads(run(capsys, "--json", "--peer", "torch"))
     assert r["ratio"] == pytest.approx(r["peer_ms_per_step"] / r["ms_per_step"])
 
 

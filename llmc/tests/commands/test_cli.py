@@ -22,6 +22,7 @@ from llmc.data import write_tokens
 from llmc.model import GPT2
 from llmc.tests.tiny_corpus import V, write_corpus
 from llmc.training.find_models import runs_home
+from llmc.training.settings_file import read_settings
 
 PATIENCE = 300  # seconds for what a busy machine does in time; on a quiet one nothing waits so long
 QUICK = ["--batch-size", "2", "--sequence-length", "16", "--steps", "3", "--val-every", "2", "--sample-tokens", "8"]
@@ -78,8 +79,16 @@ def test_train_then_sample(train, tmp_path, capsys):
 
 
 def test_options_reach_the_run(train, data, tmp_path, capsys):
-    assert train("--in-order", "--schedule", "wsd", "--learning-rate", "1e-3", "--val-batches", "1") == 0
+    assert train("--order", "files", "--schedule", "wsd", "--learning-rate", "1e-3", "--val-batches", "1") == 0
     assert "lr 2.00e-05" in capsys.readouterr().out  # 1e-3 after 1 of 50 warmup steps
+
+
+@pytest.mark.parametrize(
+    "words, order", [("--shuffle", "random"), ("--shuffle llm.c", "llm.c"), ("--in-order", "files")]
+)
+def test_former_names_of_the_order(train, tmp_path, words, order):
+    assert train("--steps", "1", *words.split()) == 0
+    assert read_settings(tmp_path / "run").order == order
 
 
 def test_train_then_resume(train, data, tmp_path, capsys, refused):
@@ -239,7 +248,7 @@ def test_help_imports_nothing_heavy():
         (["--out", os.devnull + "/run"], ["run folder", "--out"]),
         (["--name", "x"], ["--out", "--name"]),
         (["--data", __file__], ["is a file", "data --file"]),
-        (["--shuffle", "--in-order"], ["--shuffle", "--in-order"]),
+        (["--order", "backwards"], ["order must be random, llm.c or files"]),
         (["--no-master-weights"], ["--no-master-weights", "fp32"]),
     ],
 )

@@ -117,13 +117,13 @@ def test_another_order_is_refused(shards):
 # ------------------------------------------------------------------------------------------------ llm.c's own losses
 
 
-@pytest.mark.parametrize("shuffle, kind, steps", [("llm.c", "shuffled", 4), (False, "in_order", 10)])
-def test_llmcs_losses(reference_dir, tmp_path, monkeypatch, shuffle, kind, steps):
+@pytest.mark.parametrize("order, kind, steps", [("llm.c", "shuffled", 4), ("files", "in_order", 10)])
+def test_llmcs_losses(reference_dir, tmp_path, monkeypatch, order, kind, steps):
     """GPT-2 124M, trained on the first batches that llm.c's program took; another order of them shows at once."""
     expected = json.loads((reference_dir / "tinyshakespeare_d12_losses.json").read_text())[kind]["train"]
     corpus = find_corpus(reference_dir / "tinyshakespeare")
     monkeypatch.setattr("llmc.training.trainer.baselines", lambda *_: {})  # seconds, for numbers not looked at
-    settings = TrainSettings(**recipe("cpu-demo") | dict(data=str(corpus.folder), shuffle=shuffle, val_batches=1))
+    settings = TrainSettings(**recipe("cpu-demo") | dict(data=str(corpus.folder), order=order, val_batches=1))
     trainer = Trainer(settings)
     for step, loss in enumerate(expected[:steps]):
         assert abs(trainer.train_step()[0] - loss) < 2e-4, step

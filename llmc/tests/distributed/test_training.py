@@ -91,9 +91,9 @@ def furthest(one, two):
 # ------------------------------------------------------------------------------------------------------- equality
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_two_ranks_equal_one_with_both_their_batches(runs, shuffle):
-    one, two = (runs(way, **{} if shuffle else {"shuffle": False}) for way in ("one", "plain"))
+@pytest.mark.parametrize("order", ["random", "files"])
+def test_two_ranks_equal_one_with_both_their_batches(runs, order):
+    one, two = (runs(way, order=order) for way in ("one", "plain"))
     assert furthest(loaded(one)[0], loaded(two)[0]) < 1e-5
     for kind, rows in read_log(one / "main.log").items():
         assert np.allclose(rows, read_log(two / "main.log")[kind], rtol=0, atol=2e-2 if kind == "train" else 2e-4)
@@ -142,7 +142,7 @@ def stopped(run, out, step=5):
     return out
 
 
-@pytest.mark.parametrize("precision, changes", [("fp32", {}), ("bf16", {}), ("fp32", {"shuffle": "llm.c"})])
+@pytest.mark.parametrize("precision, changes", [("fp32", {}), ("bf16", {}), ("fp32", {"order": "llm.c"})])
 def test_resumed_on_as_many_ranks_it_is_the_same_bit_for_bit(runs, tmp_path, precision, changes):
     whole = runs("zero", precision, **changes)
     again = stopped(whole, tmp_path / "again")
@@ -165,7 +165,7 @@ def test_resumed_on_as_many_ranks_it_is_the_same_bit_for_bit(runs, tmp_path, pre
 )
 def test_resumed_on_other_ranks_it_is_the_same_up_to_rounding(runs, tmp_path, way, world, changes):
     """The order of batches is that of the file: shuffled, it also depends on how many sequences are taken at a time."""
-    whole = runs(way, shuffle=False)
+    whole = runs(way, order="files")
     again = stopped(whole, tmp_path / "again")
     before, _ = loaded(again, 5)
     notices = []
@@ -177,7 +177,7 @@ def test_resumed_on_other_ranks_it_is_the_same_up_to_rounding(runs, tmp_path, wa
 
 
 def test_in_llmcs_order_the_ranks_stay_as_many(runs, tmp_path):
-    again = stopped(runs("zero", shuffle="llm.c"), tmp_path / "again")
+    again = stopped(runs("zero", order="llm.c"), tmp_path / "again")
     with pytest.raises(UserError, match="drawn for 2 ranks; continue with that number"):
         resume(again, quiet=True, batch_size=2)
 

@@ -16,7 +16,7 @@ def settings(tmp_path, monkeypatch):
     """A function that makes TrainSettings with eight sequences per step, B of them at a time, in the file's order."""
     write_corpus(tmp_path / "data")
     monkeypatch.setitem(PRESETS, "nano", GPT2Config(maxT=T, L=2, NH=2, C=32))
-    run = dict(preset="nano", data=str(tmp_path / "data"), shuffle=False, steps=5, warmup=0, val_batches=1)
+    run = dict(preset="nano", data=str(tmp_path / "data"), order="files", steps=5, warmup=0, val_batches=1)
     step = dict(sequence_length=T, total_batch_size=TOGETHER * T)
     return lambda B, **changes: TrainSettings(**{**run, **step, "batch_size": B, **changes})
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from llmc import blocks, cuda, head
+from llmc import blocks, cuda
 from llmc.backends import get_backend, reference
 from llmc.backends.gpu_mixed import CudaMixed
 from llmc.bench.step import training_step
@@ -128,7 +128,7 @@ def test_how_many_sequences_there_is_room_for():
 
     def room(rows, B, T, config=d12):
         backend = SimpleNamespace(HEAD_ROWS=rows)
-        return head.sequences_at_once(config, backend, B, T)
+        return blocks.sequences_at_once(config, backend, B, T)
 
     assert [room(1 << 14, n, 1024) for n in (1, 8, 16, 17, 32, 64)] == [1, 8, 16, 16, 16, 16]
     assert [room(1 << 14, n, 100) for n in (163, 164)] == [163, 163] and room(1000, 4, 1024) == 1
@@ -141,7 +141,7 @@ def test_how_many_sequences_there_is_room_for():
 def test_gradients_fit_into_the_logits_memory_and_more_sequences_need_more(name):
     config, sizes = preset(name), []
     for n in range(1, 200):
-        at_once = head.sequences_at_once(config, CudaMixed, n, config.maxT)
+        at_once = blocks.sequences_at_once(config, CudaMixed, n, config.maxT)
         shared = sum(np.prod(tensor.shape) for tensor in blocks.gradient_tables(config, n, config.maxT)[1])
         assert shared <= at_once * config.maxT * config.Vp
         sizes.append(at_once)

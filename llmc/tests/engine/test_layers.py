@@ -72,6 +72,12 @@ def test_unknown_backend_is_refused_and_an_object_is_taken_as_it_is():
     assert get_backend(mine) is mine and mine.scale == "mine"
 
 
+def test_only_functions_of_layers_are_taken_and_constants_of_a_whole_module():
+    module = SimpleNamespace(scale="mine", FEW=4)
+    assert (Backend(module).scale, Backend(module).FEW) == ("mine", 4)
+    assert (Backend(layers=[module]).scale, Backend(layers=[module]).FEW) == ("mine", 0)
+
+
 # ------------------------------------------------------------------------- against central differences
 
 

@@ -74,7 +74,7 @@ def test_on_the_command_line(words, path, capsys, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "bad", [{"beta1": 1.0}, {"beta2": 1}, {"preset": 3}, {"data": ["pydocs"]}, {"shuffle": "yes"}, {"model": "a\0b"}]
+    "bad", [{"beta1": 1.0}, {"beta2": 1}, {"preset": 3}, {"data": ["pydocs"]}, {"order": True}, {"model": "a\0b"}]
 )
 def test_settings_of_the_wrong_kind(bad):
     with pytest.raises(UserError, match="must be"):

@@ -15,7 +15,7 @@ LEVELS = [  # an arrow may point to the same line or to a lower one
     ["commands"],
     ["training", "bench", "parity"],
     ["checkpoints", "distributed", "hellaswag"],
-    ["model", "blocks", "head", "kv_cache", "sampling", "evaluation", "initialization", "peaks", "optimizer"],
+    ["model", "blocks", "kv_cache", "sampling", "evaluation", "initialization", "peaks", "optimizer"],
     ["backends"],
     ["kernels", "cuda"],
 ]

@@ -18,7 +18,7 @@ from llmc.training.settings import TrainSettings
 from llmc.training.trainer import Trainer
 
 ROOT = Path(llmc.__file__).parent
-MOST = {("cpu", "fp32"): (24, 119), ("cuda", "bf16"): (47, 170)}
+MOST = {("cpu", "fp32"): (22, 113), ("cuda", "bf16"): (45, 163)}
 
 
 def visited(backend, precision) -> dict:

@@ -25,6 +25,7 @@ from llmc.training import TrainResult, TrainSettings, read_log, resume, train
 from llmc.training.console import BarConsole, PlainConsole
 from llmc.training.continuation import load_run
 from llmc.training.find_models import find_tokenizer
+from llmc.training.settings_file import read_settings
 from llmc.training.surroundings import differences, surroundings
 
 FLIPS = int(os.environ.get("LLMC_FLIPS", 40))
@@ -143,7 +144,7 @@ def test_a_shard_is_compared_when_it_is_opened(settings, tmp_path, monkeypatch):
     monkeypatch.setattr("llmc.training.trainer.BASELINE_TOKENS", 200)
     write_corpus(tmp_path / "data")
     (tmp_path / "data" / "train.bin").unlink()
-    same = dict(shuffle=False, steps=7, schedule="constant", warmup=0, val_every=100)
+    same = dict(order="files", steps=7, schedule="constant", warmup=0, val_every=100)
     texts = [TEXT[i : i + 170] for i in (0, 200, 400)]
     shards(tmp_path / "data", *texts)
     train(settings(**same), quiet=True)
@@ -189,6 +190,20 @@ def test_settings_without_a_digest_are_read(half):
     for done in half.glob("DONE_*"):
         done.write_bytes(b"")
     assert resume(half, quiet=True).steps == 8
+
+
+def test_settings_of_an_older_version_are_read(half):
+    """Where the order was called shuffle; a digest of these words is right."""
+    values = json.loads((half / "settings.json").read_text())
+    del values["sha256"], values["order"]
+    for word, order in (("llm.c", "llm.c"), (False, "files"), (True, "random")):
+        values["shuffle"] = word
+        (half / "settings.json").write_text(json.dumps({**values, "sha256": json_digest(values)}))
+        assert read_settings(half).order == order
+    assert resume(half, quiet=True).steps == 8
+    values["shuffle"] = ["random"]
+    (half / "settings.json").write_text(json.dumps(values))
+    assert "damaged: order must be random, llm.c or files" in refusal(half)
 
 
 def test_a_damaged_tokenizer_writes_no_text(half):

@@ -26,7 +26,7 @@ def test_cpu_demo_is_llmcs():
     s = TrainSettings(**recipe("cpu-demo"))
     assert (s.preset, s.batch_size, s.sequence_length, s.steps, s.learning_rate) == ("d12", 4, 64, 40, 1e-4)
     assert (s.beta1, s.beta2, s.eps, s.weight_decay) == (0.9, 0.999, 1e-8, 0.0)
-    assert (s.clip, s.schedule, s.warmup, s.shuffle) == (0.0, "constant", 0, "llm.c")
+    assert (s.clip, s.schedule, s.warmup, s.order) == (0.0, "constant", 0, "llm.c")
     assert (s.val_every, s.val_batches, s.sample_every, s.sample_tokens) == (10, 5, 20, 64)
 
 
@@ -37,7 +37,7 @@ def test_the_reproductions_are_llmcs(name):
     assert (*numbers, s.final_fraction) == GPT[name][:-1]
     assert s.tokens_per_step * s.steps == pytest.approx(GPT[name][-1], rel=0.05)
     assert (s.warmup, s.weight_decay, s.beta1, s.beta2, s.clip) == (700, 0.1, 0.9, 0.95, 1.0)
-    assert (s.schedule, s.shuffle, s.precision, s.master_weights, s.zero) == ("cosine", "llm.c", "bf16", True, 1)
+    assert (s.schedule, s.order, s.precision, s.master_weights, s.zero) == ("cosine", "llm.c", "bf16", True, 1)
     assert (s.val_every, s.val_batches, s.hellaswag_every) == (250, 20, 250)
     assert preset(s.preset).maxT == s.sequence_length
     assert s.shared_by(8) == s  # on eight GPUs, as llm.c

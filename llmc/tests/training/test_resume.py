@@ -24,11 +24,11 @@ from llmc.training.settings_file import read_settings
 
 WAYS = {  # (settings, the step to stop at)
     "shuffled": (dict(steps=8), 5),
-    "in order": (dict(steps=8, shuffle=False), 5),
+    "in order": (dict(steps=8, order="files"), 5),
     "accumulated": (dict(steps=8, total_batch_size=96), 3),  # ends in the middle of a step, which is made again
     "epoch border, shuffled": (dict(steps=34, val_every=10, batch_size=8), 14),  # 15 batches an epoch
-    "epoch border, in order": (dict(steps=34, val_every=10, batch_size=8, shuffle=False), 30),
-    "epoch border, llm.c's order": (dict(steps=34, val_every=10, batch_size=8, shuffle="llm.c"), 30),
+    "epoch border, in order": (dict(steps=34, val_every=10, batch_size=8, order="files"), 30),
+    "epoch border, llm.c's order": (dict(steps=34, val_every=10, batch_size=8, order="llm.c"), 30),
     "outliers": (dict(steps=150, val_every=50, skip_loss_z=0.5, skip_norm_z=1.0, learning_rate=1e-7), 140),
     "window not full": (dict(steps=150, val_every=50, skip_loss_z=0.5), 100),
     "stopped where it validates": (dict(steps=8), 3),
@@ -108,15 +108,15 @@ def test_n_steps_then_m_equal_n_plus_m(settings, tmp_path, way):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("shuffle", [True, False, "llm.c"])
-def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
+@pytest.mark.parametrize("order", ["random", "files", "llm.c"])
+def test_across_shards_and_epochs(settings, tmp_path, order, backend):
     """Three files of 5, 3 and 4 batches; the run stops inside a file, after a file, after an epoch."""
     corpus = tmp_path / "data"
     (corpus / "train.bin").rename(corpus / "text")
     tokens = read_tokens(corpus / "text")  # (2041,)
     for number, size in enumerate((161, 97, 130)):
         write_tokens(corpus / f"x_train_{number:06d}.bin", tokens[500 * number : 500 * number + size])
-    same = dict(steps=26, shuffle=shuffle, val_every=100, val_batches=1, backend=backend)
+    same = dict(steps=26, order=order, val_every=100, val_batches=1, backend=backend)
     whole = train(settings("whole", **same), quiet=True)
     stopped(settings("parts", **same), 3)
     for at in (5, 6, 8, 12, 13, 17, 24):
@@ -128,7 +128,7 @@ def test_across_shards_and_epochs(settings, tmp_path, shuffle, backend):
 
 
 def test_llmcs_order_is_drawn_for_a_number_of_ranks(settings):
-    trainer = Trainer(settings("run", steps=8, shuffle="llm.c"))
+    trainer = Trainer(settings("run", steps=8, order="llm.c"))
     trainer.train_step()
     again = Trainer(trainer.settings, model=trainer.model, state=trainer.state())
     assert again.train_loader.state() == trainer.train_loader.state()
@@ -271,7 +271,7 @@ def test_recompute_is_remembered_and_may_change_without_a_trace(settings, tmp_pa
         dict(sequence_length=8),
         dict(preset="d12"),
         dict(seed=1),
-        dict(shuffle=False),
+        dict(order="files"),
         dict(precision="bf16"),
     ],
 )

@@ -11,6 +11,7 @@ from llmc.files.atomic_write import atomic_write
 from llmc.files.checked_json import read_json
 from llmc.training.log import LOG, read_log
 from llmc.training.settings import PLACE
+from llmc.training.settings_file import renamed
 from llmc.training.sweep.side_by_side import DIVERGED, DONE, INTERRUPTED
 
 WAITING = "waiting"  # the status of a run that is planned, and has not ended yet
@@ -149,11 +150,12 @@ def read_results(path, settings) -> dict:
         return {}
     try:
         found = read_json(path, STORED, "choose another folder with --out")
-        there, results = found["settings"], {r["learning_rate"]: _read_run(path.parent, r) for r in found["runs"]}
+        earlier = renamed(found["settings"])
+        results = {r["learning_rate"]: _read_run(path.parent, r) for r in found["runs"]}
     except OSError as error:  # no folder of a run can have that name
         raise UserError(f"{path} is damaged: {why(error)}; choose another folder with --out.") from None
     shared = _shared(settings)
-    other = [name.replace("_", " ") for name in shared if there.get(name) != shared[name]]
+    other = [name.replace("_", " ") for name in shared if earlier.get(name) != shared[name]]
     if other:
         raise UserError(
             f"the sweep in {path.parent} used a different value for {other[0]}; choose another folder with --out."

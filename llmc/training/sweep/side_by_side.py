@@ -133,8 +133,8 @@ def child(text) -> int:
     interrupt_when_stdin_closes()
     settings = TrainSettings(**json.loads(text))
     try:
-        there = latest_checkpoint(settings.out) is not None
-        result = resume(settings.out, quiet=True) if there else train(settings, quiet=True)
+        begun = latest_checkpoint(settings.out) is not None
+        result = resume(settings.out, quiet=True) if begun else train(settings, quiet=True)
     except UserError as error:
         print(error.reason if isinstance(error, RunDiverged) else error, file=sys.stderr)
         return error.status

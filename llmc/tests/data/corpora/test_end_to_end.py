@@ -76,7 +76,7 @@ def llmc(tmp_path, monkeypatch, capsys):
 def trained(llmc, corpus, run):
     """Train a few steps in llm.c's order and measure: (losses of training, what `llmc eval` says)."""
     shape = ["--batch-size", 2, "--sequence-length", 16, "--backend", "numpy"]
-    llmc("train", "--preset", "nano", "--data", corpus, *shape, "--shuffle", "llm.c", "--steps", 150, "--out", run)
+    llmc("train", "--preset", "nano", "--data", corpus, *shape, "--order", "llm.c", "--steps", 150, "--out", run)
     found = json.loads(llmc("eval", run, "--json", "--backend", "numpy"))
     log = read_log(run / "main.log")
     assert found["loss"] == pytest.approx(log["val"][-1][1], abs=1e-3)  # on the same tokens
