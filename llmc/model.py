@@ -87,7 +87,7 @@ class GPT2:
         self.config = config
         p = self.precision = find_precision(precision)
         self.backend = get_backend(backend, p)
-        self.recompute = find_recompute(self.backend, recompute)
+        self.recompute, self._narrow_factors = find_recompute(self.backend, recompute), p.has_8_bit_factors
         self.table = config.parameter_table()
         self.params = self._buffer(p.weights, self.table).allocate()
         self.grads = self._buffer(p.gradients, self.table)
@@ -119,7 +119,7 @@ class GPT2:
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
-        self._dacts.allocate(blocks.gradient_tables(self.config, B, T, self.precision.has_8_bit_factors)[0])
+        self._dacts.allocate(blocks.gradient_tables(self.config, B, T, self._narrow_factors)[0])
         for buffer in (self.grads, self.own_grads, self.m, self.v, self.master):
             if buffer is not None:
                 buffer.allocate()
@@ -308,7 +308,7 @@ class GPT2:
             raise UserError("backward needs forward(tokens, targets) before it; call forward again for each backward.")
         batch, self._batch = self._batch, None  # logits hold a gradient that is used up
         B, T = batch.tokens.shape
-        own, shared = blocks.gradient_tables(self.config, B, T, self.precision.has_8_bit_factors)
+        own, shared = blocks.gradient_tables(self.config, B, T, self._narrow_factors)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
         arrays = self.params.flat, self.grads.flat, *self._acts.flats, *self._dacts.flats, batch.tokens, batch.targets
         key = "backward", B, T, batch.dloss, accumulate, final

@@ -4,7 +4,7 @@ import numpy as np
 
 from llmc import cuda
 from llmc.kernels import ceil_div, scratch
-from llmc.kernels.mixed import factors_of, kernel_for
+from llmc.kernels.mixed import kernel_for
 from llmc.kernels.mixed.columns import across, add_chunks, bias_backward
 from llmc.kernels.mixed.pointwise import EACH
 from llmc.kernels.pointwise import aligned, multiprocessors
@@ -19,7 +19,7 @@ def layernorm_forward(out, mean, rstd, x, w, b):
 
     out (B, T, C): 16 bits, or uint8 for e4m3. w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
     """
-    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), factors_of(out))
+    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), out)
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
@@ -33,7 +33,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
         launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
         launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
-    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, factors_of(out))
+    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, out)
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
@@ -41,7 +41,7 @@ def layernorm_again(out, x, w, b, mean, rstd):
 
     Shapes and types are the same.
     """
-    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), factors_of(out))
+    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), out)
 
 
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
@@ -95,12 +95,11 @@ def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     check_rows(N)
     warps = _warps(C)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
-    name, also, defines = "layernorm_backward_v2", (), _defines(C)
+    name, also = "layernorm_backward_v2", ()
     if rounded is not None:
         name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
-        defines += f" {factors_of(rounded)}"
     partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
-    launch = kernel_for(w, "layernorm", name, defines.strip())
+    launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded)
     room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
@@ -121,9 +120,9 @@ def _two_readings(dx, dout, x, w, mean, rstd):
     return partial
 
 
-def _launch_rows(name, N, w, arguments, defines=""):
+def _launch_rows(name, N, w, arguments, out=None):
     """A launch with one warp for each of N rows as long as w."""
     check_rows(N)
-    kernel_for(w, "layernorm", name, defines)(
+    kernel_for(w, "layernorm", name, out=out)(
         (ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size))
     )
