@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.backends.contract import Backend
-from llmc.backends.fp8 import GRADIENTS, few, gradient_scale
+from llmc.backends.fp8 import GRADIENTS, HEAD_ROWS, few, gradient_scale
 from llmc.backends.gpu_mixed import CudaMixed
 from llmc.kernels import scratch
 from llmc.kernels.mixed import classifier, layernorm, matmul_fp8
@@ -14,7 +14,7 @@ class CudaFp8(CudaMixed):
 
     PRECISIONS = ("fp8",)
     DTYPES = ("bfloat16", "float32", "uint8")
-    HEAD_ROWS = 1 << 13  # there are two copies of their gradient in 8 bits, too
+    HEAD_ROWS = HEAD_ROWS
 
     def __init__(self):
         matmul_fp8.check_device()
