@@ -1,0 +1,198 @@
+"""Lesson 25: bf16 training in which factors of matmuls are rounded to 8 bits in any of several ways, and its losses.
+
+`python -m llmc.course.lessons.fp8_training.trials` trains the runs of CURVES (twelve minutes on one core) and writes
+curves.npz. The model is `tiny`, on the documentation that comes with Python.
+"""
+
+from collections import deque
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from llmc.backends import reference
+from llmc.backends.fp8 import WEIGHTS, gradient_scale
+from llmc.backends.mixed import Mixed
+from llmc.config import preset
+from llmc.course.lessons.number_formats.formats import E4M3, E5M2
+from llmc.model import GPT2
+from llmc.precision import bfloat16, e4m3, e5m2
+
+FILE = Path(__file__).parent / "curves.npz"
+STEPS, B, T = 500, 8, 64
+DTYPES = {E4M3: e4m3, E5M2: e5m2}
+MEMORY = 16  # steps whose amax delayed scaling remembers
+NAMES = {(3, 1): "qkv", (1, 1): "attproj", (4, 1): "fc", (1, 4): "fcproj"}  # by the sides of w, in C
+
+
+def quantised(x, scale, fmt):
+    """x (any shape, float32) times scale, rounded to a Format of 8 bits, and divided by scale again. What is too large
+    becomes the largest number."""
+    inside = np.clip(x * np.float32(1) * scale, -fmt.largest, fmt.largest).astype(np.float32)
+    return (inside.astype(DTYPES[fmt]()).astype(np.float32) / scale).astype(np.float32)
+
+
+def by_tensor(x, fmt, axis=-1):
+    """The scale that brings the largest of all numbers of x (N, K) to the largest of the format: one number."""
+    return fmt.largest / (np.abs(x).max() or 1.0)
+
+
+def by_row(x, fmt, axis=-1):
+    """One for each row (N, 1), or with axis=0 for each column (1, K). axis: along which a product adds up."""
+    amax = np.abs(x).max(axis=axis, keepdims=True)  # (N, 1) or (1, K)
+    return fmt.largest / np.where(amax > 0, amax, 1.0)
+
+
+def by_block(x, fmt, axis=-1, n=128):
+    """One for each n numbers along the axis, but as large as x (N, K), so that x can be multiplied by it."""
+    moved = np.moveaxis(x, axis, -1)  # (…, K)
+    padded = np.pad(np.abs(moved), [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[axis] % n)])  # (…, a multiple of n)
+    amax = padded.reshape(*padded.shape[:-1], -1, n).max(axis=-1)  # (…, blocks)
+    each = np.repeat(fmt.largest / np.where(amax > 0, amax, 1.0), n, axis=-1)[..., : x.shape[axis]]  # (…, K)
+    return np.moveaxis(each, -1, axis)
+
+
+class Eight(Mixed):
+    """Mixed precision of the reference backend with matmuls of 8 bits.
+
+    scaling: "static", "unscaled" (the same, without that of gradients), "now", "before", or a function as above · gradients: the Format of dout · skip: names of products,
+    or numbers of blocks, that stay in 16 bits, also "forward" and "backward" · attention: whether q, k, v and the gradient
+    of attention's output are rounded, too. seen: {name of a product: [x, w, dout]} of the last step.
+    """
+
+    def __init__(self, scaling="static", gradients=E5M2, skip=(), attention=False):
+        super().__init__(reference)
+        self.scaling, self.formats, self.skip = scaling, dict(x=E4M3, w=E4M3, dout=gradients), {*skip}
+        self.history, self.seen, self._places, self._dloss = {}, {}, {}, 1.0
+        self._in_16_bits = self.matmul_forward, self.matmul_backward, self.fused_classifier
+        self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
+        self.fused_classifier = self._fused_classifier
+        self._attention = self.attention_forward, self.attention_backward
+        if attention:
+            self.attention_forward, self.attention_backward = self._attention_forward, self._attention_backward
+
+    def name_of(self, w) -> tuple:
+        """("qkv", 0), say: the product that w (C_out, C_in) belongs to, and the number of its block."""
+        side = min(w.shape)
+        name = NAMES.get((w.shape[0] // side, w.shape[1] // side), "logits")
+        places = self._places.setdefault(name, [])
+        address = w.__array_interface__["data"][0]
+        if address not in places:
+            places.append(address)
+        return name, places.index(address)
+
+    def factor(self, name, role, x, axis=-1):
+        """The factor x (N, K) of a product, rounded; float32. role: x, w, dout. axis: along which the product adds."""
+        x, fmt = x.reshape(-1, x.shape[-1]).astype(bfloat16()).astype(np.float32), self.formats[role]  # (N, K)
+        self.seen.setdefault(name, {})[role] = x
+        if callable(self.scaling):
+            scale = self.scaling(x, fmt, axis)
+        elif self.scaling in ("static", "unscaled"):
+            dout = gradient_scale(self._dloss) if self.scaling == "static" else 1.0
+            scale = dict(x=1.0, w=WEIGHTS, dout=dout)[role]
+        else:
+            amax = np.abs(x).max()
+            history = self.history.setdefault((name, role, axis), deque(maxlen=MEMORY))
+            known = history if self.scaling == "before" and history else [amax]
+            scale = fmt.largest / (max(known) or 1.0)
+            history.append(amax)
+        return quantised(x, scale, fmt)  # (N, K)
+
+    def _stays(self, w, way):
+        return bool(self.skip & {*self.name_of(w), way})
+
+    def _fused_classifier(self, losses, logits, targets, dloss, V):
+        self._in_16_bits[2](losses, logits, targets, dloss, V)
+        self._dloss = dloss or self._dloss
+
+    def _matmul_forward(self, out, x, w, b):
+        if self._stays(w, "forward"):
+            return self._in_16_bits[0](out, x, w, b)
+        name = self.name_of(w)
+        made = self.factor(name, "x", x) @ self.factor(name, "w", w).T  # (N, C_out)
+        out[...] = (made + (0 if b is None else b.astype(np.float32))).reshape(out.shape)
+
+    def _matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
+        if self._stays(w, "backward"):
+            return self._in_16_bits[1](dx, dw, db, dout, x, w, accumulate=accumulate)
+        name = self.name_of(w)
+        if dx is not None:
+            dx[...] = (self.factor(name, "dout", dout) @ self.factor(name, "w", w, 0)).reshape(dx.shape)
+        more = self.factor(name, "dout", dout, 0).T @ self.factor(name, "x", x, 0)  # (C_out, C_in)
+        dw[...] = more + (dw.astype(np.float32) if accumulate else 0)
+        if db is not None:
+            sums = dout.reshape(-1, len(w)).astype(np.float32).sum(axis=0)  # (C_out,)
+            db[...] = sums + (db.astype(np.float32) if accumulate else 0)
+
+    def _attention_forward(self, out, stats, qkv, NH):
+        self._attention[0](out, stats, quantised(qkv.astype(np.float32), 1.0, E4M3).astype(qkv.dtype), NH)
+
+    def _attention_backward(self, dqkv, dout, out, stats, qkv, NH):
+        low = quantised(qkv.astype(np.float32), 1.0, E4M3).astype(qkv.dtype)  # (B, T, 3C)
+        scale = gradient_scale(self._dloss)
+        self._attention[1](
+            dqkv, quantised(dout.astype(np.float32), scale, E5M2).astype(dout.dtype), out, stats, low, NH
+        )
+
+
+CURVES = {  # name: (precision, backend)
+    "fp32": ("fp32", lambda: "numpy"),
+    "bf16": ("bf16", lambda: "numpy"),
+    "fp8, known beforehand (llmc)": ("fp8", lambda: "numpy"),
+    "fp8, amax of now": ("bf16", lambda: Eight("now")),
+    "fp8, amax of before": ("bf16", lambda: Eight("before")),
+    "fp8, amax of each row": ("bf16", lambda: Eight(by_row)),
+    "fp8, gradients in e4m3": ("bf16", lambda: Eight("now", gradients=E4M3)),
+    "fp8, gradients not scaled": ("bf16", lambda: Eight("unscaled")),
+}
+
+
+def batches(seed=42):
+    """A loader of the text that every Python brings."""
+    from llmc.data import ShuffledLoader, find_corpus
+
+    return ShuffledLoader(find_corpus("pydocs").train, B, T, preset("tiny").V, seed=seed)
+
+
+def train(precision="bf16", backend="numpy", steps=STEPS, shown=None):
+    """(losses (shown,), model): a warm-up, then a cosine that is 0 after `steps`."""
+    model, loader, losses = GPT2(preset("tiny"), backend, precision), batches(), []
+    model.init_weights(42)
+    for step in range(shown or steps):
+        model.zero_grad()
+        losses.append(model.forward(*loader.next_batch(), dloss=1.0))
+        model.backward()
+        lr = 2e-3 * min(1, (step + 1) / 20) * 0.5 * (1 + np.cos(np.pi * step / steps))
+        model.update(lr, beta2=0.95, weight_decay=0.1, max_norm=1.0)
+    return np.array(losses), model
+
+
+def gradients(weights, batch, precision="bf16", backend="numpy"):
+    """(n,) float32: the gradient of the loss of a batch, with these weights (n,), all of them."""
+    model = GPT2(preset("tiny"), backend, precision)
+    model.init_weights(42)
+    model.params_flat[...] = weights
+    model.zero_grad()
+    model.forward(*batch, dloss=1.0)
+    model.backward()
+    return model.grads_flat.astype(np.float32)
+
+
+@lru_cache
+def curves() -> dict:
+    """{name: losses (STEPS,), float32}."""
+    with np.load(FILE) as file:
+        return {name: file[name] for name in file.files}
+
+
+def main():
+    """Train all, and write them."""
+    found = {}
+    for name, (precision, backend) in CURVES.items():
+        found[name] = train(precision, backend())[0]
+        print(f"{name:<30} {found[name][-50:].mean():.4f}", flush=True)
+    np.savez_compressed(FILE, **{name: np.array(losses, np.float32) for name, losses in found.items()})
+
+
+if __name__ == "__main__":
+    main()
