@@ -34,7 +34,8 @@ ROUND = r"""
     clipped before the scale, not after it
         | y = x * scale => y = np.clip(x, -448, 448) * scale ;; np.clip(y, -448, 448) => y
     with 240 as the largest number, as if e4m3 had an infinity | -448, 448 => -240, 240
-    with steps twice as wide: frexp's exponent is one more than e, and e4m3 has 3 bits of mantissa | exponent - 3 => exponent - 2
+    with steps twice as wide: frexp's exponent is one more than e, and e4m3 has 3 bits of mantissa
+        | exponent - 3 => exponent - 2
     with subnormal numbers as finely spaced as others: below 2⁻⁶ the steps stay 2⁻⁹
         | np.maximum(np.frexp(y)[1] - 1, -6) => np.frexp(y)[1] - 1
     with 0 for all subnormal numbers | return np.rint => y = np.where(np.abs(y) < 2**-6, 0 * y, y)\n    return np.rint
@@ -99,7 +100,7 @@ Exercise("power_of_two_scales", "25", row_scales, "scales", cases=rows_to_scale,
 
 
 def multiply(a, b):
-    """a (M, K) · bᵀ (K, N) as tensor cores multiply 8 bits: k runs along the rows of both, in memory; float32 (M, N)."""
+    """a (M, K) · bᵀ (K, N), float32, as tensor cores multiply 8 bits: in memory, k runs along the rows of both."""
     for name, factor in (("first", a), ("second", b)):
         if factor.dtype not in (e4m3(), e5m2()):
             raise TypeError(f"the {name} factor has dtype {factor.dtype}: round it to 8 bits first")
@@ -117,7 +118,7 @@ def to_8(x, scale, dtype):
 
 
 def linear_layers(c):
-    """dx, dw, db, dout, x, w, and the scales of dout, x and w: different powers of two; gradients of very few sizes."""
+    """dx, dw, db, dout, x, w, and the scales of dout, x and w: different powers of two; gradients are tiny."""
     c.may_call(multiply, to_8)
     for N, C_in, C_out in ((6, 5, 7), (33, 20, 12), (1, 3, 2), (16, 16, 16), (33, 20, 12)):
         dout, x, w = (c.random(*shape, dtype=np.float32) for shape in ((N, C_out), (N, C_in), (C_out, C_in)))
@@ -138,7 +139,8 @@ def backward(dx, dw, db, dout, x, w, dout_scale, x_scale, w_scale):
 
 BACKWARD = r"""
     with dout in e4m3, whose smallest number is 2⁻⁹: gradients need the range of e5m2 | E5M2 => E4M3
-    with x in e5m2: gradients need its range, activations e4m3's digits | to_8(x, x_scale, E4M3) => to_8(x, x_scale, E5M2)
+    with x in e5m2: gradients need its range, activations e4m3's digits
+        | to_8(x, x_scale, E4M3) => to_8(x, x_scale, E5M2)
     with w in e5m2: gradients need its range, weights e4m3's digits | to_8(w, w_scale, E4M3) => to_8(w, w_scale, E5M2)
     without dividing by the scale of w | / (dout_scale * w_scale) => / dout_scale
     without dividing by the scale of x | / (dout_scale * x_scale) => / dout_scale
@@ -159,7 +161,7 @@ Exercise("matmul_backward_fp8", "25", backward, writes="dx", adds="dw db", cases
 
 
 def runs(c):
-    """history, amax, length, largest: runs of twelve steps from an empty history, with a spike, a 0, infinity and NaN."""
+    """history, amax, length, largest: runs of twelve steps, first without a history; a spike, a 0, infinity, NaN."""
     for length, largest in ((3, 448.0), (1, 57344.0), (5, 57344.0), (3, 448.0)):
         history, spike = [], int(c.rng.integers(3, 6))
         for step in range(12):
@@ -189,7 +191,8 @@ DELAYED = r"""
     with an infinity or NaN in it, for which no scale is right: leave such an amax out
         | if np.isfinite(amax): => if True:
     with the oldest steps kept, the newest thrown away | [-length:] => [:length]
-    = where amax is at least as large as the scale was made for: equal is not too large | not amax <= known => not amax < known
+    = where amax is at least as large as the scale was made for: equal is not too large
+        | not amax <= known => not amax < known
     with False where amax is NaN: comparisons with NaN are false | not amax <= known => amax > known
 """
 HOW = dict(rtol=1e-12, look="4.1 · Now and before", mistakes=DELAYED)
@@ -227,15 +230,21 @@ def promoted(a, b, every, tensor_core):
 
 
 PROMOTED = r"""
-    = the sum without promotion: one running sum of 14 bits | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
+    = the sum without promotion: one running sum of 14 bits
+        | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
         ;; total += part => total = part
-    without setting the running sum to 0 after it was added | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
+    without setting the running sum to 0 after it was added
+        | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
     with the last piece left out | total += part => total += part * (start + every < a.shape[1])
-    without what is left where `every` does not divide K | range(0, a.shape[1], every) => range(0, a.shape[1] - every + 1, every)
+    without what is left where `every` does not divide K
+        | range(0, a.shape[1], every) => range(0, a.shape[1] - every + 1, every)
     with steps that run beyond a piece: its last one may be shorter than 32 | min(k + 32, end) => k + 32
-    with the total of all pieces handed to the tensor core, which cuts it off again | part, a[:, k:stop] => total + part, a[:, k:stop]
-    with 16 numbers of k at a time, not 32: twice as often cut off | min(k + 32, end) => min(k + 16, end) ;; end, 32) => end, 16)
-    = the exact product: use tensor_core, which is all that the hardware has | part = tensor_core(… => part = part + a[:, k:stop] @ b[:, k:stop].T
+    with the total of all pieces handed to the tensor core, which cuts it off again
+        | part, a[:, k:stop] => total + part, a[:, k:stop]
+    with 16 numbers of k at a time, not 32: twice as often cut off
+        | min(k + 32, end) => min(k + 16, end) ;; end, 32) => end, 16)
+    = the exact product: use tensor_core, which is all that the hardware has
+        | part = tensor_core(… => part = part + a[:, k:stop] @ b[:, k:stop].T
 """
 HOW = dict(rtol=1e-6, look="6.2 · Promotion", mistakes=PROMOTED)
 

@@ -21,7 +21,7 @@ def tensor_core(total, a, b):
 
 
 def product(a, b, every=None):
-    """a (M, K) · bᵀ (K, N) in steps of 32, float32; every: after how many numbers of k the sum is added to a float32."""
+    """a (M, K) · bᵀ (K, N) in steps of 32; every: after so many numbers of k the sum is added to a float32."""
     K = a.shape[1]
     total = np.zeros((len(a), len(b)), np.float32)  # (M, N)
     for start in range(0, K, every or K):

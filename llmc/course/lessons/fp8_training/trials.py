@@ -1,6 +1,6 @@
 """Lesson 25: bf16 training in which factors of matmuls are rounded to 8 bits in any of several ways, and its losses.
 
-`python -m llmc.course.lessons.fp8_training.trials` trains the runs of CURVES (twelve minutes on one core) and writes
+`python -m llmc.course.lessons.fp8_training.trials` trains the runs of CURVES (20 minutes on one core) and writes
 curves.npz. The model is `tiny`, on the documentation that comes with Python.
 """
 
@@ -19,7 +19,7 @@ from llmc.model import GPT2
 from llmc.precision import bfloat16, e4m3, e5m2
 
 FILE = Path(__file__).parent / "curves.npz"
-STEPS, B, T = 500, 8, 64
+STEPS, B, T = 400, 8, 64
 DTYPES = {E4M3: e4m3, E5M2: e5m2}
 MEMORY = 16  # steps whose amax delayed scaling remembers
 NAMES = {(3, 1): "qkv", (1, 1): "attproj", (4, 1): "fc", (1, 4): "fcproj"}  # by the sides of w, in C
@@ -55,31 +55,28 @@ def by_block(x, fmt, axis=-1, n=128):
 class Eight(Mixed):
     """Mixed precision of the reference backend with matmuls of 8 bits.
 
-    scaling: "static", "unscaled" (the same, without that of gradients), "now", "before", or a function as above · gradients: the Format of dout · skip: names of products,
-    or numbers of blocks, that stay in 16 bits, also "forward" and "backward" · attention: whether q, k, v and the gradient
-    of attention's output are rounded, too. seen: {name of a product: [x, w, dout]} of the last step.
+    scaling: "static" (llmc's), "unscaled" (the same, but for gradients), "now", "before", or a function as above ·
+    gradients: the Format of dout · skip: names of products, numbers of blocks, "forward" or "backward": what stays in
+    16 bits. seen: {(name, block): {"x", "w", "dout": (N, K)}} of the last step.
     """
 
-    def __init__(self, scaling="static", gradients=E5M2, skip=(), attention=False):
+    def __init__(self, scaling="static", gradients=E5M2, skip=()):
         super().__init__(reference)
         self.scaling, self.formats, self.skip = scaling, dict(x=E4M3, w=E4M3, dout=gradients), {*skip}
         self.history, self.seen, self._places, self._dloss = {}, {}, {}, 1.0
         self._in_16_bits = self.matmul_forward, self.matmul_backward, self.fused_classifier
         self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
         self.fused_classifier = self._fused_classifier
-        self._attention = self.attention_forward, self.attention_backward
-        if attention:
-            self.attention_forward, self.attention_backward = self._attention_forward, self._attention_backward
 
     def name_of(self, w) -> tuple:
-        """("qkv", 0), say: the product that w (C_out, C_in) belongs to, and the number of its block."""
+        """("qkv", 0), say: the product that w (C_out, C_in) belongs to, and its block; the logits' is -1."""
         side = min(w.shape)
         name = NAMES.get((w.shape[0] // side, w.shape[1] // side), "logits")
         places = self._places.setdefault(name, [])
         address = w.__array_interface__["data"][0]
         if address not in places:
             places.append(address)
-        return name, places.index(address)
+        return name, places.index(address) if name != "logits" else -1
 
     def factor(self, name, role, x, axis=-1):
         """The factor x (N, K) of a product, rounded; float32. role: x, w, dout. axis: along which the product adds."""
@@ -124,16 +121,6 @@ class Eight(Mixed):
             sums = dout.reshape(-1, len(w)).astype(np.float32).sum(axis=0)  # (C_out,)
             db[...] = sums + (db.astype(np.float32) if accumulate else 0)
 
-    def _attention_forward(self, out, stats, qkv, NH):
-        self._attention[0](out, stats, quantised(qkv.astype(np.float32), 1.0, E4M3).astype(qkv.dtype), NH)
-
-    def _attention_backward(self, dqkv, dout, out, stats, qkv, NH):
-        low = quantised(qkv.astype(np.float32), 1.0, E4M3).astype(qkv.dtype)  # (B, T, 3C)
-        scale = gradient_scale(self._dloss)
-        self._attention[1](
-            dqkv, quantised(dout.astype(np.float32), scale, E5M2).astype(dout.dtype), out, stats, low, NH
-        )
-
 
 CURVES = {  # name: (precision, backend)
     "fp32": ("fp32", lambda: "numpy"),
@@ -162,7 +149,7 @@ def train(precision="bf16", backend="numpy", steps=STEPS, shown=None):
         model.zero_grad()
         losses.append(model.forward(*loader.next_batch(), dloss=1.0))
         model.backward()
-        lr = 2e-3 * min(1, (step + 1) / 20) * 0.5 * (1 + np.cos(np.pi * step / steps))
+        lr = 1e-3 * min(1, (step + 1) / 40) * 0.5 * (1 + np.cos(np.pi * step / steps))
         model.update(lr, beta2=0.95, weight_decay=0.1, max_norm=1.0)
     return np.array(losses), model
 
