@@ -1,20 +1,17 @@
 """Lesson 25's trials, stored runs and table, and its imitated tensor core."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from llmc.course.exercises.layout import checkout
-from llmc.course.lessons.fp8_training import drawings, exercises, results, sums, trials
-from llmc.course.lessons.number_formats.formats import E4M3, E5M2, rounded
+from llmc.course.lessons.fp8_training import results, sums, trials
+from llmc.course.lessons.number_formats.formats import E4M3, rounded
 
 
 def test_scales_reach_the_largest_number_along_their_axis():
     x = np.random.default_rng(1).standard_normal((5, 300)).astype(np.float32) * np.float32(1e-5)
     for axis in (0, 1):
         assert np.allclose(np.abs(x * trials.by_row(x, E4M3, axis)).max(axis=axis), 448)
-    blocks = np.abs(x * trials.by_block(x, E5M2))
-    assert np.allclose([blocks[:, a:b].max(axis=1) for a, b in ((0, 128), (128, 256), (256, 300))], 57344)
     assert np.array_equal(trials.quantised(x, 2.0**20, E4M3), (rounded(x * 2.0**20, E4M3) / 2.0**20).astype(np.float32))
 
 
@@ -38,24 +35,23 @@ def test_static_scales_are_those_of_the_backend():
 def test_the_imitated_tensor_core():
     assert sums.cut([1 + 2.0**-13, 1 + 2.0**-14, -3.0, 0.0]).tolist() == [1 + 2.0**-13, 1, -3, 0]
     a, b = (rounded(np.random.default_rng(k).standard_normal((3, 200)), E4M3).astype(np.float32) for k in (1, 2))
-    for every in (32, 100):
-        assert np.array_equal(sums.product(a, b, every), exercises.promoted(a, b, every, sums.tensor_core))
+    exact = a.astype(np.float64) @ b.T
+    off = [np.abs(sums.product(a, b, every) - exact).max() for every in (None, 32)]
+    assert 0 < off[1] < off[0] < 1e-2 and np.array_equal(sums.product(a, b), sums.product(a, b, 500))
 
 
-def test_results_and_drawings():
+def test_results():
     found = results.stored(checkout() / "notebooks" / results.STORED)
     assert {row["by"] for row in found["products"]} == results.BY.keys()
     assert {(row["model"], row["precision"]) for row in found["steps"]} == {
         (model, precision) for model in results.MODELS for precision in ("bf16", "fp8")
     }
-    drawings.draw_layer(), drawings.draw_products()
-    plt.close("all")
 
 
 def test_products_and_their_errors_on_the_emulator(monkeypatch):
     monkeypatch.setattr(results.cuda, "device", lambda: "emulator")
     a, b, out = results.eight(64, 128, seed=1), results.eight(64, 128, seed=2), results.zeros(64, 64)
-    exact = results.widened(a) @ results.widened(b).T
+    exact = np.matmul(*(results.cuda.asnumpy(codes).view(results.e4m3()).astype(np.float64) for codes in (a, b.T)))
     for multiply in (results.by_us, results.undivided):
         multiply(out, a, b)
         assert results.distance(results.cuda.asnumpy(out), exact) == pytest.approx(1.6e-3, abs=2e-4)

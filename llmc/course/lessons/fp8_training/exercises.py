@@ -3,7 +3,7 @@
 import numpy as np
 
 from llmc.course.checks.exercise import Exercise
-from llmc.course.lessons.fp8_training.sums import tensor_core
+from llmc.course.lessons.fp8_training.sums import product, tensor_core
 from llmc.course.lessons.number_formats.formats import E4M3, E5M2, rounded
 from llmc.precision import e4m3, e5m2
 
@@ -64,19 +64,6 @@ def rows_to_scale(c):
             yield x, largest, margin
 
 
-def row_scales(x, largest, margin):
-    """Found by doubling and halving."""
-    found = np.ones((len(x), 1), np.float32)  # (N, 1)
-    for row, amax in enumerate(np.abs(x).max(axis=1).astype(np.float64)):
-        power = 0
-        while amax and amax * 2.0 ** (power + 1) <= largest:
-            power += 1
-        while amax and amax * 2.0**power > largest:
-            power -= 1
-        found[row] = 2.0 ** (power - margin * (amax > 0))
-    return found
-
-
 SCALES = r"""
     of the whole array, the same for all rows: a row of small numbers loses them
         | np.where(amax > 0, amax, 1) => np.where(amax > 0, amax.max(), 1)
@@ -94,7 +81,7 @@ SCALES = r"""
 """
 HOW = dict(rtol=0, atol=0, look="3.1 · One for a tensor, a row, a block", mistakes=SCALES)
 
-Exercise("power_of_two_scales", "25", row_scales, "scales", cases=rows_to_scale, **HOW)
+Exercise("power_of_two_scales", "25", None, "scales", cases=rows_to_scale, **HOW)
 
 # -------------------------------------------------------------------------------------------------- backward pass
 
@@ -130,13 +117,6 @@ def linear_layers(c):
         yield *buffers, dout, x, w * np.float32(0.02), *map(float, scales)
 
 
-def backward(dx, dw, db, dout, x, w, dout_scale, x_scale, w_scale):
-    """dx; what is added to dw and db."""
-    factors = (dout, dout_scale, e5m2()), (x, x_scale, e4m3()), (w, w_scale, e4m3())
-    d, x, w = (to_8(*each).astype(np.float64) / each[1] for each in factors)
-    return (d @ w).astype(np.float32), (d.T @ x).astype(np.float32), dout.sum(axis=0)
-
-
 BACKWARD = r"""
     with dout in e4m3, whose smallest number is 2⁻⁹: gradients need the range of e5m2 | E5M2 => E4M3
     with x in e5m2: gradients need its range, activations e4m3's digits
@@ -155,7 +135,7 @@ BACKWARD = r"""
 """
 HOW = dict(rtol=1e-5, look={"db": "hint 2", "": "5.1 · Which copies"}, mistakes=BACKWARD)
 
-Exercise("matmul_backward_fp8", "25", backward, writes="dx", adds="dw db", cases=linear_layers, **HOW)
+Exercise("matmul_backward_fp8", "25", writes="dx", adds="dw db", cases=linear_layers, **HOW)
 
 # ------------------------------------------------------------------------------------------------- delayed scaling
 
@@ -217,18 +197,6 @@ def long_sums(c):
         yield a, b, every, tensor_core
 
 
-def promoted(a, b, every, tensor_core):
-    """(M, N), by recursion over the pieces."""
-    total = np.zeros((len(a), len(b)), np.float32)  # (M, N)
-    for piece in range(-(-a.shape[1] // every)):
-        part = np.zeros_like(total)  # (M, N)
-        both = [f[:, piece * every : (piece + 1) * every] for f in (a, b)]  # (M, ≤ every), (N, ≤ every)
-        for k in range(0, both[0].shape[1], 32):
-            part = tensor_core(part, both[0][:, k : k + 32], both[1][:, k : k + 32])
-        total = total + part
-    return total
-
-
 PROMOTED = r"""
     = the sum without promotion: one running sum of 14 bits
         | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
@@ -248,11 +216,11 @@ PROMOTED = r"""
 """
 HOW = dict(rtol=1e-6, look="6.2 · Promotion", mistakes=PROMOTED)
 
-Exercise("promoted_product", "25", promoted, "product", cases=long_sums, **HOW)
+Exercise("promoted_product", "25", lambda a, b, every, _: product(a, b, every), "product", cases=long_sums, **HOW)
 
 
 def say_gain(c, a, b, got):
     """Add a sentence: what promotion gained in the last call."""
     exact = a.astype(np.float64) @ b.astype(np.float64).T  # (M, N)
-    mine, plain = (np.abs(each / exact - 1).max() for each in (got, promoted(a, b, a.shape[1], tensor_core)))
+    mine, plain = (np.abs(each / exact - 1).max() for each in (got, product(a, b)))
     c.say(f"For K = {a.shape[1]}, the largest error is {mine:.2%}; without promotion it is {plain:.2%}.")

@@ -40,21 +40,20 @@ def stored(path=STORED) -> dict:
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
-def eight(*shape, seed, kind="E4M3"):
-    """Random numbers (any shape, N · K) of 8 bits where kernels run, uint8."""
-    rows, columns = shape
+def eight(*shape, seed):
+    """Random e4m3 numbers (N, K) where kernels run, uint8."""
     made = cuda.xp.empty(shape, np.uint8)
-    copies(made, 0, low(*shape, seed=seed), kind)
+    copies(made, 0, low(*shape, seed=seed))
     return made
 
 
-def copies(rows, columns, x, kind="E4M3", scale=1.0):
-    """*rows (N, C), *columns (C, N), uint8: x (N, C), bfloat16, times scale in 8 bits, and transposed; or 0 for one."""
+def copies(rows, columns, x):
+    """*rows (N, C), *columns (C, N), uint8, or 0 for one of them: x (N, C), bfloat16, in e4m3, and that transposed; C
+    and N are multiples of 16."""
     N, C = x.shape
-    words = int(N % 16 == 0 and C % 16 == 0)
-    function = kernel("mixed/fp8", "copies_v1", f"FLOAT16=0 FORMAT={kind} INPUT=floatX WORDS={words} ADD=0")
+    function = kernel("mixed/fp8", "copies_v1", "FLOAT16=0 FORMAT=E4M3 INPUT=floatX WORDS=1 ADD=0")
     blocks = ceil_div(N, 128) * ceil_div(C, 128)
-    function((blocks,), (256,), (rows, columns, x, np.float32(scale), np.int32(N), np.int32(C)))
+    function((blocks,), (256,), (rows, columns, x, np.float32(1), np.int32(N), np.int32(C)))
 
 
 def by_cublas(result, a, b):
@@ -64,10 +63,13 @@ def by_cublas(result, a, b):
     cublaslt.multiply(result, first, second, N, M, K, compute=cublas.COMPUTE_32F)
 
 
-def by_us(result, a, b):
+def by_us(result, a, b, tile=None):
     """The same by version 9 of our own product."""
     (M, K), N = a.shape, len(b)
-    matmul_hopper.multiply(Product("matmul_forward", result, a, b, M, N, K, kind="E4M3"))
+    matmul_hopper.multiply(Product("matmul_forward", result, a, b, M, N, K, kind="E4M3"), tile)
+
+
+undivided = partial(by_us, tile=matmul_hopper.PLAIN[1])  # no sum is divided among several blocks
 
 
 def in_bf16(result, a, b):
@@ -90,12 +92,6 @@ def products() -> list[dict]:
     return rows
 
 
-def undivided(result, a, b):
-    """The same as by_us, but no sum is divided among several blocks."""
-    (M, K), N = a.shape, len(b)
-    matmul_hopper.multiply(Product("matmul_forward", result, a, b, M, N, K, kind="E4M3"), matmul_hopper.PLAIN[1])
-
-
 def sums(lengths=(768, 3072, 8192, 32768)) -> list[dict]:
     """Distances of products of random e4m3 numbers to the exact ones, relative to these, for sums over K numbers; of
     "bf16", what rounding the exact result does."""
@@ -103,7 +99,8 @@ def sums(lengths=(768, 3072, 8192, 32768)) -> list[dict]:
     rows = []
     for K in lengths:
         a, b = (eight(each, K, seed=k) for k, each in enumerate((M, N)))  # (M, K), (N, K)
-        exact = widened(a) @ widened(b).T  # (M, N)
+        a64, b64 = (cuda.asnumpy(codes).view(e4m3()).astype(np.float64) for codes in (a, b))  # on the host
+        exact = a64 @ b64.T  # (M, N)
         found = {"K": K, "bf16": distance(exact.astype(np.float32).astype(bfloat16()), exact)}
         for by, multiply in {"cuBLAS": by_cublas, "llmc": by_us, "llmc, undivided": undivided}.items():
             result = zeros(M, N)
@@ -111,11 +108,6 @@ def sums(lengths=(768, 3072, 8192, 32768)) -> list[dict]:
             found[by] = distance(cuda.asnumpy(result), exact)
         rows.append(found)
     return rows
-
-
-def widened(codes):
-    """float64 (any shape) of e4m3 codes, on the host."""
-    return cuda.asnumpy(codes).view(e4m3()).astype(np.float64)
 
 
 def distance(got, exact) -> float:

@@ -5,7 +5,6 @@ curves.npz. The model is `tiny`, on the documentation that comes with Python.
 """
 
 from collections import deque
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -26,30 +25,15 @@ NAMES = {(3, 1): "qkv", (1, 1): "attproj", (4, 1): "fc", (1, 4): "fcproj"}  # by
 
 
 def quantised(x, scale, fmt):
-    """x (any shape, float32) times scale, rounded to a Format of 8 bits, and divided by scale again. What is too large
-    becomes the largest number."""
-    inside = np.clip(x * np.float32(1) * scale, -fmt.largest, fmt.largest).astype(np.float32)
+    """x (any shape), float32, rounded to a Format of 8 bits after a multiplication by scale; saturating."""
+    inside = np.clip(x * scale, -fmt.largest, fmt.largest).astype(np.float32)  # the shape of x
     return (inside.astype(DTYPES[fmt]()).astype(np.float32) / scale).astype(np.float32)
 
 
-def by_tensor(x, fmt, axis=-1):
-    """The scale that brings the largest of all numbers of x (N, K) to the largest of the format: one number."""
-    return fmt.largest / (np.abs(x).max() or 1.0)
-
-
 def by_row(x, fmt, axis=-1):
-    """One for each row (N, 1), or with axis=0 for each column (1, K). axis: along which a product adds up."""
+    """Scales (N, 1) of the rows of x (N, K), or with axis=0 (1, K): their largest number becomes the format's."""
     amax = np.abs(x).max(axis=axis, keepdims=True)  # (N, 1) or (1, K)
     return fmt.largest / np.where(amax > 0, amax, 1.0)
-
-
-def by_block(x, fmt, axis=-1, n=128):
-    """One for each n numbers along the axis, but as large as x (N, K), so that x can be multiplied by it."""
-    moved = np.moveaxis(x, axis, -1)  # (…, K)
-    padded = np.pad(np.abs(moved), [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[axis] % n)])  # (…, a multiple of n)
-    amax = padded.reshape(*padded.shape[:-1], -1, n).max(axis=-1)  # (…, blocks)
-    each = np.repeat(fmt.largest / np.where(amax > 0, amax, 1.0), n, axis=-1)[..., : x.shape[axis]]  # (…, K)
-    return np.moveaxis(each, -1, axis)
 
 
 class Eight(Mixed):
@@ -74,8 +58,7 @@ class Eight(Mixed):
         name = NAMES.get((w.shape[0] // side, w.shape[1] // side), "logits")
         places = self._places.setdefault(name, [])
         address = w.__array_interface__["data"][0]
-        if address not in places:
-            places.append(address)
+        places += [address] * (address not in places)
         return name, places.index(address) if name != "logits" else -1
 
     def factor(self, name, role, x, axis=-1):
@@ -95,24 +78,21 @@ class Eight(Mixed):
             history.append(amax)
         return quantised(x, scale, fmt)  # (N, K)
 
-    def _stays(self, w, way):
-        return bool(self.skip & {*self.name_of(w), way})
-
     def _fused_classifier(self, losses, logits, targets, dloss, V):
         self._in_16_bits[2](losses, logits, targets, dloss, V)
         self._dloss = dloss or self._dloss
 
     def _matmul_forward(self, out, x, w, b):
-        if self._stays(w, "forward"):
-            return self._in_16_bits[0](out, x, w, b)
         name = self.name_of(w)
+        if self.skip & {*name, "forward"}:
+            return self._in_16_bits[0](out, x, w, b)
         made = self.factor(name, "x", x) @ self.factor(name, "w", w).T  # (N, C_out)
         out[...] = (made + (0 if b is None else b.astype(np.float32))).reshape(out.shape)
 
     def _matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
-        if self._stays(w, "backward"):
-            return self._in_16_bits[1](dx, dw, db, dout, x, w, accumulate=accumulate)
         name = self.name_of(w)
+        if self.skip & {*name, "backward"}:
+            return self._in_16_bits[1](dx, dw, db, dout, x, w, accumulate=accumulate)
         if dx is not None:
             dx[...] = (self.factor(name, "dout", dout) @ self.factor(name, "w", w, 0)).reshape(dx.shape)
         more = self.factor(name, "dout", dout, 0).T @ self.factor(name, "x", x, 0)  # (C_out, C_in)
@@ -165,11 +145,9 @@ def gradients(weights, batch, precision="bf16", backend="numpy"):
     return model.grads_flat.astype(np.float32)
 
 
-@lru_cache
 def curves() -> dict:
     """{name: losses (STEPS,), float32}."""
-    with np.load(FILE) as file:
-        return {name: file[name] for name in file.files}
+    return dict(np.load(FILE))
 
 
 def main():
