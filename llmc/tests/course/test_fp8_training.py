@@ -16,7 +16,7 @@ def test_scales_reach_the_largest_number_along_their_axis():
 
 
 def test_stored_curves_are_those_of_the_runs():
-    found = trials.curves()
+    found = dict(np.load(trials.FILE))
     assert found.keys() == trials.CURVES.keys() and {len(losses) for losses in found.values()} == {trials.STEPS}
     for name in ("fp8, amax of before", "fp8, gradients not scaled"):
         precision, backend = trials.CURVES[name]

@@ -31,8 +31,6 @@ SHAPES = {  # M, N, K of GPT-2 124M's products, B=32
     "logits": (32768, 50304, 768),
     "dW of fc": (3072, 768, 32768),
 }
-ERRORS_OF = (512, 256)  # rows and columns of a product whose errors are measured
-COPIED = (32768, 3072)  # numbers that are rounded and transposed
 
 
 def stored(path=STORED) -> dict:
@@ -95,8 +93,7 @@ def products() -> list[dict]:
 def sums(lengths=(768, 3072, 8192, 32768)) -> list[dict]:
     """Distances of products of random e4m3 numbers to the exact ones, relative to these, for sums over K numbers; of
     "bf16", what rounding the exact result does."""
-    M, N = ERRORS_OF
-    rows = []
+    rows, (M, N) = [], (512, 256)
     for K in lengths:
         a, b = (eight(each, K, seed=k) for k, each in enumerate((M, N)))  # (M, K), (N, K)
         a64, b64 = (cuda.asnumpy(codes).view(e4m3()).astype(np.float64) for codes in (a, b))  # on the host
@@ -139,11 +136,11 @@ def measure() -> dict:
             memory = round(row["memory_gb"], 2)
             found["steps"].append(dict(model=name, precision=precision, ms=round(row["ms"], 2), memory_gb=memory))
     found["products"], found["sums"] = products(), sums()
-    x = low(*COPIED, seed=1)
-    both = [cuda.xp.empty(shape, np.uint8) for shape in (COPIED, COPIED[::-1])]
+    x = low(32768, 3072, seed=1)
+    both = [cuda.xp.empty(shape, np.uint8) for shape in (x.shape, x.shape[::-1])]
     us = microseconds([lambda: copies(*both, x)])
     gb_s = {"copy": round(limits()["copy_gb_s"]), "rounded and transposed": round(4e-3 * x.size / us)}
-    found["copies"] = dict(shape=COPIED, us=round(us, 1), gb_s=gb_s)
+    found["copies"] = dict(shape=x.shape, us=round(us, 1), gb_s=gb_s)
     runs = {precision: [losses(precision, seed) for seed in range(SEEDS)] for precision in ("bf16", "fp8")}
     found["losses"] = dict(steps=STEPS, B=SMALL, seeds=SEEDS, runs=runs)
     return stored() | found

@@ -1,7 +1,7 @@
 """Lesson 25: bf16 training in which factors of matmuls are rounded to 8 bits in any of several ways, and its losses.
 
 `python -m llmc.course.lessons.fp8_training.trials` trains the runs of CURVES (20 minutes on one core) and writes
-curves.npz. The model is `tiny`, on the documentation that comes with Python.
+curves.npz: {name: losses (STEPS,)}. The model is `tiny`, on the documentation that comes with Python.
 """
 
 from collections import deque
@@ -47,10 +47,9 @@ class Eight(Mixed):
     def __init__(self, scaling="static", gradients=E5M2, skip=()):
         super().__init__(reference)
         self.scaling, self.formats, self.skip = scaling, dict(x=E4M3, w=E4M3, dout=gradients), {*skip}
-        self.history, self.seen, self._places, self._dloss = {}, {}, {}, 1.0
-        self._in_16_bits = self.matmul_forward, self.matmul_backward, self.fused_classifier
+        self.history, self.seen, self._places = {}, {}, {}
+        self._in_16_bits = self.matmul_forward, self.matmul_backward
         self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
-        self.fused_classifier = self._fused_classifier
 
     def name_of(self, w) -> tuple:
         """("qkv", 0), say: the product that w (C_out, C_in) belongs to, and its block; the logits' is -1."""
@@ -66,21 +65,14 @@ class Eight(Mixed):
         x, fmt = x.reshape(-1, x.shape[-1]).astype(bfloat16()).astype(np.float32), self.formats[role]  # (N, K)
         self.seen.setdefault(name, {})[role] = x
         if callable(self.scaling):
-            scale = self.scaling(x, fmt, axis)
-        elif self.scaling in ("static", "unscaled"):
-            dout = gradient_scale(self._dloss) if self.scaling == "static" else 1.0
-            scale = dict(x=1.0, w=WEIGHTS, dout=dout)[role]
-        else:
-            amax = np.abs(x).max()
-            history = self.history.setdefault((name, role, axis), deque(maxlen=MEMORY))
-            known = history if self.scaling == "before" and history else [amax]
-            scale = fmt.largest / (max(known) or 1.0)
-            history.append(amax)
-        return quantised(x, scale, fmt)  # (N, K)
-
-    def _fused_classifier(self, losses, logits, targets, dloss, V):
-        self._in_16_bits[2](losses, logits, targets, dloss, V)
-        self._dloss = dloss or self._dloss
+            return quantised(x, self.scaling(x, fmt, axis), fmt)  # (N, K)
+        if self.scaling in ("static", "unscaled"):
+            dout = gradient_scale(1 / (B * T)) if self.scaling == "static" else 1.0
+            return quantised(x, dict(x=1.0, w=WEIGHTS, dout=dout)[role], fmt)  # (N, K)
+        history = self.history.setdefault((name, role, axis), deque(maxlen=MEMORY))
+        known = max(history) if self.scaling == "before" and history else np.abs(x).max()
+        history.append(np.abs(x).max())
+        return quantised(x, fmt.largest / (known or 1.0), fmt)  # (N, K)
 
     def _matmul_forward(self, out, x, w, b):
         name = self.name_of(w)
@@ -121,15 +113,13 @@ def batches(seed=42):
     return ShuffledLoader(find_corpus("pydocs").train, B, T, preset("tiny").V, seed=seed)
 
 
-def train(precision="bf16", backend="numpy", steps=STEPS, shown=None):
-    """(losses (shown,), model): a warm-up, then a cosine that is 0 after `steps`."""
+def train(precision="bf16", backend="numpy", shown=STEPS):
+    """(losses (shown,), model): a warm-up, then a cosine that is 0 after STEPS."""
     model, loader, losses = GPT2(preset("tiny"), backend, precision), batches(), []
     model.init_weights(42)
-    for step in range(shown or steps):
-        model.zero_grad()
-        losses.append(model.forward(*loader.next_batch(), dloss=1.0))
-        model.backward()
-        lr = 1e-3 * min(1, (step + 1) / 40) * 0.5 * (1 + np.cos(np.pi * step / steps))
+    for step in range(shown):
+        losses.append(_there_and_back(model, loader.next_batch()))
+        lr = 1e-3 * min(1, (step + 1) / 40) * 0.5 * (1 + np.cos(np.pi * step / STEPS))
         model.update(lr, beta2=0.95, weight_decay=0.1, max_norm=1.0)
     return np.array(losses), model
 
@@ -139,24 +129,21 @@ def gradients(weights, batch, precision="bf16", backend="numpy"):
     model = GPT2(preset("tiny"), backend, precision)
     model.init_weights(42)
     model.params_flat[...] = weights
-    model.zero_grad()
-    model.forward(*batch, dloss=1.0)
-    model.backward()
+    _there_and_back(model, batch)
     return model.grads_flat.astype(np.float32)
 
 
-def curves() -> dict:
-    """{name: losses (STEPS,), float32}."""
-    return dict(np.load(FILE))
+def _there_and_back(model, batch):
+    model.zero_grad()
+    loss = model.forward(*batch, dloss=1.0)
+    model.backward()
+    return loss
 
 
 def main():
     """Train all, and write them."""
-    found = {}
-    for name, (precision, backend) in CURVES.items():
-        found[name] = train(precision, backend())[0]
-        print(f"{name:<30} {found[name][-50:].mean():.4f}", flush=True)
-    np.savez_compressed(FILE, **{name: np.array(losses, np.float32) for name, losses in found.items()})
+    found = {name: train(precision, backend())[0] for name, (precision, backend) in CURVES.items()}
+    np.savez_compressed(FILE, **{name: losses.astype(np.float32) for name, losses in found.items()})
 
 
 if __name__ == "__main__":
