@@ -27,8 +27,10 @@ def test_static_scales_are_those_of_the_backend():
     weights = trials.GPT2(trials.preset("tiny"), "numpy")
     weights.init_weights(42)
     batch, eight = trials.batches().next_batch(), trials.Eight()
-    mine, its = (trials.gradients(weights.params_flat, batch, *how) for how in (("bf16", eight), ("fp8", "numpy")))
-    assert np.linalg.norm(mine - its) < 0.02 * np.linalg.norm(its)  # GELU's outputs are rounded once more
+    ways = ("fp32", "numpy"), ("bf16", eight), ("fp8", "numpy")
+    exact, *both = (trials.gradients(weights.params_flat, batch, *how) for how in ways)
+    mine, its = (np.linalg.norm(each - exact) / np.linalg.norm(exact) for each in both)  # GELU is rounded once or twice
+    assert 0.02 < mine < 0.15 and mine == pytest.approx(its, rel=0.1)
     assert {name for name, _ in eight.seen} == {"qkv", "attproj", "fc", "fcproj", "logits"} and len(eight.seen) == 9
 
 
