@@ -19,6 +19,7 @@ from llmc.terminal import pip
 
 TRAINED = ("fp32", "tf32", "bf16", "fp16", "fp8")
 NAMES = (*TRAINED, "fp64")
+WEIGHTS = 32.0  # what weights are multiplied by before they are rounded to 8 bits; activations, by 1
 
 
 @dataclass(frozen=True)

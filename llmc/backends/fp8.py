@@ -18,9 +18,8 @@ from math import frexp
 import numpy as np
 
 from llmc.backends.mixed import LARGEST, Mixed
-from llmc.precision import e4m3, e5m2
+from llmc.precision import WEIGHTS, e4m3, e5m2
 
-WEIGHTS = 32.0  # what they are multiplied by; activations, by 1
 GRADIENTS = 512.0  # the same, where the loss of a token has weight 1
 HEAD_ROWS = 1 << 13  # on a GPU, whose products it fills: there are two copies of the logits' gradient in 8 bits
 FEW = 16  # rows of activations that are not worth it, as in sampling: they stay in 16 bits

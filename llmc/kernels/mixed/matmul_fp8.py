@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from llmc import cuda
-from llmc.backends.fp8 import WEIGHTS
 from llmc.errors import UserError
 from llmc.kernels import ceil_div, cublas, cublaslt, kernel, scratch, seen, tensor_cores
 from llmc.kernels.mixed import matmul, matmul_hopper
@@ -18,6 +17,7 @@ from llmc.kernels.mixed.columns import bias_backward
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.kernels.mixed.pointwise import gelu_backward, gelu_forward
 from llmc.kernels.pointwise import aligned, check_elements
+from llmc.precision import WEIGHTS
 
 CAPABILITY = 89  # of GPUs whose tensor cores multiply 8 bits
 TILE, SIDE, THREADS = 64, 128, 256  # as in fp8.cu
