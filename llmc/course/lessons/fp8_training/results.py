@@ -15,8 +15,7 @@ from llmc.bench.kernels.times import limits, microseconds
 from llmc.bench.versus import versus
 from llmc.config import preset
 from llmc.course.lessons.tensor_cores.measured import low, zeros
-from llmc.kernels import ceil_div, cublas, cublaslt, kernel
-from llmc.kernels.mixed import matmul, matmul_hopper
+from llmc.kernels.mixed import matmul, matmul_fp8, matmul_hopper
 from llmc.kernels.mixed.matmul_own import Product
 from llmc.model import GPT2
 from llmc.precision import bfloat16, e4m3
@@ -40,25 +39,13 @@ def stored(path=STORED) -> dict:
 
 def eight(*shape, seed):
     """Random e4m3 numbers (N, K) where kernels run, uint8."""
-    made = cuda.xp.empty(shape, np.uint8)
-    copies(made, 0, low(*shape, seed=seed))
-    return made
-
-
-def copies(rows, columns, x):
-    """*rows (N, C), *columns (C, N), uint8, or 0 for one of them: x (N, C), bfloat16, in e4m3, and that transposed; C
-    and N are multiples of 16."""
-    N, C = x.shape
-    function = kernel("mixed/fp8", "copies_v1", "FLOAT16=0 FORMAT=E4M3 INPUT=floatX WORDS=1 ADD=0")
-    blocks = ceil_div(N, 128) * ceil_div(C, 128)
-    function((blocks,), (256,), (rows, columns, x, np.float32(1), np.int32(N), np.int32(C)))
+    x = low(*shape, seed=seed)
+    return matmul_fp8.copies(f"lesson 25, {seed}", x, shape[1], columns=False)[0].array.reshape(shape)
 
 
 def by_cublas(result, a, b):
     """*result (M, N), bfloat16, = a (M, K) · b (N, K)ᵀ, uint8: e4m3."""
-    (M, K), N = a.shape, len(b)
-    first, second = (cublaslt.Factor(f.data.ptr, K, f is b, cublaslt.TYPES["E4M3"]) for f in (b, a))
-    cublaslt.multiply(result, first, second, N, M, K, compute=cublas.COMPUTE_32F)
+    matmul_fp8.product(result, *(matmul_fp8.Factor(each, "E4M3", 1.0) for each in (a, b)), by="cublas")
 
 
 def by_us(result, a, b, tile=None):
@@ -137,8 +124,7 @@ def measure() -> dict:
             found["steps"].append(dict(model=name, precision=precision, ms=round(row["ms"], 2), memory_gb=memory))
     found["products"], found["sums"] = products(), sums()
     x = low(32768, 3072, seed=1)
-    both = [cuda.xp.empty(shape, np.uint8) for shape in (x.shape, x.shape[::-1])]
-    us = microseconds([lambda: copies(*both, x)])
+    us = microseconds([lambda: matmul_fp8.copies("lesson 25", x, x.shape[1])])
     gb_s = {"copy": round(limits()["copy_gb_s"]), "rounded and transposed": round(4e-3 * x.size / us)}
     found["copies"] = dict(shape=x.shape, us=round(us, 1), gb_s=gb_s)
     runs = {precision: [losses(precision, seed) for seed in range(SEEDS)] for precision in ("bf16", "fp8")}
