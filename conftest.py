@@ -49,9 +49,10 @@ CUDA = (
     "17_gpu_training",
     "19_tensor_cores",
     "20_mixed_precision_training",
+    "25_fp8_training",
 )
 OF_COURSE = ("first_kernels", "reductions", "backward_kernels", "matmul_kernels", "attention_kernels")
-OF_COURSE += ("gpu_training", "mixed_training", "tensor_cores")
+OF_COURSE += ("gpu_training", "mixed_training", "tensor_cores", "fp8_training")
 CUDA += tuple(f"course/test_{topic}" for topic in OF_COURSE)
 
 

@@ -31,12 +31,13 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     def kept(name, *shape, exact=False):
         return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
 
-    def kept_but_for(layer, name, *shape):
-        return Tensor(name, shape) if layer in AGAIN[recompute] else kept(name, *shape)
+    def factor_but_for(layer, name, *shape):
+        whole = layer not in AGAIN[recompute] and stats
+        return Tensor(name, (config.L, *shape) if whole else shape, stacked=bool(whole), factor=bool(stats))
 
     return [
         Tensor("encoded", (B, T, C), exact=True),
-        kept_but_for("layernorm", "ln1", B, T, C),
+        factor_but_for("layernorm", "ln1", B, T, C),
         kept("ln1_mean", B, T, exact=True),
         kept("ln1_rstd", B, T, exact=True),
         kept("qkv", B, T, 3 * C),
@@ -44,11 +45,11 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
         kept("residual2", B, T, C, exact=True),
-        kept_but_for("layernorm", "ln2", B, T, C),
+        factor_but_for("layernorm", "ln2", B, T, C),
         kept("ln2_mean", B, T, exact=True),
         kept("ln2_rstd", B, T, exact=True),
         kept("fch", B, T, 4 * C),
-        kept_but_for("gelu", "fch_gelu", B, T, 4 * C),
+        factor_but_for("gelu", "fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
         kept("residual3", B, T, C, exact=True),
         Tensor("lnf", (B, T, C)),
@@ -58,14 +59,16 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
 
 
 @lru_cache
-def gradient_tables(config, B, T) -> tuple[list[Tensor], list[Tensor]]:
+def gradient_tables(config, B, T, narrow_factors=False) -> tuple[list[Tensor], list[Tensor]]:
     """Gradients of activations: those with memory of their own, and those that share the logits' memory.
 
-    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared.
+    `dresidual` flows through all layers; the others are overwritten in each. With a small vocabulary nothing is shared,
+    nor is what has fewer bits than logits: narrow_factors.
     """
     C = config.C
     narrow = [Tensor("dresidual", (B, T, C), exact=True), Tensor("dbtc", (B, T, C))]
-    wide = [Tensor("dqkv", (B, T, 3 * C)), Tensor("dfch", (B, T, 4 * C))]
+    dfch = Tensor("dfch", (B, T, 4 * C), factor=True)
+    narrow, wide = narrow + [dfch] * narrow_factors, [Tensor("dqkv", (B, T, 3 * C))] + [dfch] * (not narrow_factors)
     return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
 
 
@@ -184,7 +187,9 @@ def head_forward(be, config, params, acts, targets=None, dloss=None):
     the last part, if they are cut.
     """
     for some in _slices(acts):
-        _head_forward(be, config, params, acts, some, targets, dloss)
+        logits = _logits(be, params, acts, some)
+        if targets is not None:
+            be.fused_classifier(acts["losses"][some], logits, targets[some], dloss, config.V)  # (≤ n, T)
 
 
 def head_backward(be, config, params, grads, acts, dlnf, targets=None, dloss=None, accumulate=True):
@@ -194,7 +199,10 @@ def head_backward(be, config, params, grads, acts, dlnf, targets=None, dloss=Non
     accumulate=False: grads["wte"] is written, not added to.
     """
     for some in _slices(acts):
-        dlogits = _head_forward(be, config, params, acts, some, targets, dloss) if is_cut(acts) else acts["logits"]
+        dlogits = acts["logits"]
+        if is_cut(acts):
+            logits = _logits(be, params, acts, some)
+            dlogits = be.classifier_gradient(acts["losses"][some], logits, targets[some], dloss, config.V)
         x, w = acts["lnf"][some], params["wte"]  # (≤ n, T, C), (Vp, C)
         be.matmul_backward(dlnf[some], grads["wte"], None, dlogits, x, w, accumulate=accumulate)
         accumulate = True  # the gradients of later parts are added to that of the first one
@@ -207,10 +215,8 @@ def _slices(acts):
     return [slice(b, min(b + each, B)) for b in range(0, B, each)]
 
 
-def _head_forward(be, config, params, acts, some, targets, dloss):
-    """The same for some sequences, a slice. Returns their logits (≤ n, T, Vp), or with dloss the gradient of these."""
+def _logits(be, params, acts, some):
+    """The logits of some sequences, a slice: (≤ n, T, Vp)."""
     logits = acts["logits"][: some.stop - some.start]
     be.matmul_forward(logits, acts["lnf"][some], params["wte"], None)  # (≤ n, T, Vp)
-    if targets is not None:
-        be.fused_classifier(acts["losses"][some], logits, targets[some], dloss, config.V)  # (≤ n, T)
     return logits

@@ -16,31 +16,37 @@ WORD = 16  # bytes that fast kernels read at once, from an address that is a mul
 class Tensor(NamedTuple):
     """One array in a flat buffer. stacked: whether its first axis runs over the layers.
 
-    exact: whether it keeps full precision where the others are rounded to 16 bits (llmc/precision.py).
+    exact: whether it keeps full precision where the others are rounded to 16 bits · factor: whether only matmuls read
+    it, which may take fewer (llmc/precision.py).
     """
 
     name: str
     shape: tuple[int, ...]
     stacked: bool = False
     exact: bool = False
+    factor: bool = False
 
 
 class FlatBuffer(Mapping):
     """Named views into one flat array of a backend: buffer["qkvw"], or for one layer buffer.layer(3)["qkvw"].
 
     table: tensors (anything with a name, a shape and `stacked`) in memory order · exact: the dtype of tensors marked
-    `exact`; if it differs from `dtype`, they get their own flat array · aligned: whether all tensors begin at multiples
+    `exact`; if it differs from `dtype`, they get their own flat array · factors: likewise, of those marked `factor` ·
+    aligned: whether all tensors begin at multiples
     of WORD, so that the size of one does not affect how another is read. Nothing is allocated before `allocate` or the
     first use. A flat array is replaced only when a table needs more memory, so a smaller batch reuses it.
     """
 
-    def __init__(self, backend, dtype, table=(), exact=None, aligned=False):
+    def __init__(self, backend, dtype, table=(), exact=None, factors=None, aligned=False):
         self.backend, self.dtype, self.table, self.aligned = backend, np.dtype(dtype), table, aligned
         self.exact = self.dtype if exact is None else np.dtype(exact)
+        self.factors = self.dtype if factors is None else np.dtype(factors)
         self._flats, self._inside, self._views, self._layers = {}, None, {}, {}
 
     def dtype_of(self, tensor) -> np.dtype:
         """The data type of one of its tensors."""
+        if getattr(tensor, "factor", False):
+            return self.factors
         return self.exact if getattr(tensor, "exact", False) else self.dtype
 
     @property
@@ -82,12 +88,12 @@ class FlatBuffer(Mapping):
 
     @property
     def flat(self):
-        """(capacity,) the array behind all views, except exact ones of another dtype."""
+        """(capacity,) the array behind all views, except those of another dtype."""
         return self.allocate()._flats[self.dtype]
 
     @property
     def flats(self) -> list:
-        """All arrays behind the views: one, or two if exact tensors have their own dtype."""
+        """All arrays behind the views: one for each dtype."""
         return list(self.allocate()._flats.values())
 
     def __getitem__(self, name):

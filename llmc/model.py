@@ -37,6 +37,7 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
     be, weights = get_backend(backend, p), config.parameter_table()
     own = cut_table(weights, parts)
     acts = activation_table(config, be, B, T, find_recompute(be, recompute))
+    gradients = blocks.gradient_tables(config, B, T, p.has_8_bit_factors)[0]
     cut = {"our part of the gradients": FlatBuffer(be, p.gradients, own)} if parts > 1 else {}
     master = {"master weights": FlatBuffer(be, p.exact, own)} if p.is_mixed and master_weights else {}
     return {
@@ -46,8 +47,8 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
         "AdamW m": FlatBuffer(be, p.exact, own),
         "AdamW v": FlatBuffer(be, p.exact, own),
         **master,
-        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.exact, aligned=True),
-        "gradients of activations": FlatBuffer(be, p.activations, blocks.gradient_tables(config, B, T)[0], p.exact),
+        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.exact, p.factors, aligned=True),
+        "gradients of activations": FlatBuffer(be, p.activations, gradients, p.exact, p.dfactors),
     }
 
 
@@ -86,7 +87,7 @@ class GPT2:
         self.config = config
         p = self.precision = find_precision(precision)
         self.backend = get_backend(backend, p)
-        self.recompute = find_recompute(self.backend, recompute)
+        self.recompute, self._narrow_factors = find_recompute(self.backend, recompute), p.has_8_bit_factors
         self.table = config.parameter_table()
         self.params = self._buffer(p.weights, self.table).allocate()
         self.grads = self._buffer(p.gradients, self.table)
@@ -118,7 +119,7 @@ class GPT2:
         """Allocate everything that a training step at (B, T) touches, so that the step itself allocates no buffer."""
         self.config.check_sequence_length(T)
         self._acts.allocate(activation_table(self.config, self.backend, B, T, self.recompute))
-        self._dacts.allocate(blocks.gradient_tables(self.config, B, T)[0])
+        self._dacts.allocate(blocks.gradient_tables(self.config, B, T, self._narrow_factors)[0])
         for buffer in (self.grads, self.own_grads, self.m, self.v, self.master):
             if buffer is not None:
                 buffer.allocate()
@@ -140,8 +141,9 @@ class GPT2:
     def free_activations(self):
         """Free the activations and their gradients; whatever needs them next allocates them again."""
         p = self.precision
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, aligned=True)  # activations
-        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact)  # their gradients, reused by every layer
+        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, factors=p.factors, aligned=True)
+        # Their gradients, reused by every layer.
+        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact, factors=p.dfactors)
         self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
         self._batch = None  # between forward and backward
 
@@ -306,9 +308,9 @@ class GPT2:
             raise UserError("backward needs forward(tokens, targets) before it; call forward again for each backward.")
         batch, self._batch = self._batch, None  # logits hold a gradient that is used up
         B, T = batch.tokens.shape
-        own, shared = blocks.gradient_tables(self.config, B, T)
+        own, shared = blocks.gradient_tables(self.config, B, T, self._narrow_factors)
         dacts = {**self._dacts.allocate(own), **self._inside_logits.allocate(shared, self._acts["logits"])}
-        arrays = self.params.flat, self.grads.flat, *self._acts.flats, self._dacts.flat, batch.tokens, batch.targets
+        arrays = self.params.flat, self.grads.flat, *self._acts.flats, *self._dacts.flats, batch.tokens, batch.targets
         key = "backward", B, T, batch.dloss, accumulate, final
         self.repeat(key, arrays, lambda: self._backward(dacts, batch, accumulate, final))
 

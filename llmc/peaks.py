@@ -17,7 +17,7 @@ from llmc.precision import find_precision
 
 # TFLOP/s of dense products that are added up in float32. fp32 is that of ordinary arithmetic, without tensor cores.
 # Names are those that CUDA reports, without "NVIDIA ".
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")  # tensor cores multiply 8 bits since Ada
 PEAKS = {
     # Turing: whitepaper WP-09183, appendix (GeForce as the reference design has it); T4 datasheet
     "Tesla T4": (8.1, None, None, 65.0),
@@ -42,24 +42,24 @@ PEAKS = {
     "GeForce RTX 3080": (29.8, 29.8, 59.5, 59.5),
     "GeForce RTX 3070": (20.3, 20.3, 40.6, 40.6),
     # Ada: whitepaper, appendix; datasheets of L4, L40, L40S, RTX 6000 (half of their rates with sparsity)
-    "L4": (30.3, 60.0, 121.0, 121.0),
-    "L40": (90.5, 90.5, 181.0, 181.0),
-    "L40S": (91.6, 183.0, 362.0, 362.0),
-    "RTX 6000 Ada Generation": (91.1, 182.1, 364.2, 364.2),
-    "GeForce RTX 4090": (82.6, 82.6, 165.2, 165.2),
-    "GeForce RTX 4080": (48.7, 48.7, 97.5, 97.5),
+    "L4": (30.3, 60.0, 121.0, 121.0, 242.0),
+    "L40": (90.5, 90.5, 181.0, 181.0, 362.0),
+    "L40S": (91.6, 183.0, 362.0, 362.0, 733.0),
+    "RTX 6000 Ada Generation": (91.1, 182.1, 364.2, 364.2, 728.5),
+    "GeForce RTX 4090": (82.6, 82.6, 165.2, 165.2, 330.3),
+    "GeForce RTX 4080": (48.7, 48.7, 97.5, 97.5, 194.9),
     # Hopper: datasheets of H100, H200, GH200 (half of their rates with sparsity)
-    "H100 80GB HBM3": (67.0, 494.5, 989.5, 989.5),
-    "H100 PCIe": (51.0, 378.0, 756.0, 756.0),
-    "H100 NVL": (60.0, 417.5, 835.5, 835.5),
-    "H200": (67.0, 494.5, 989.5, 989.5),
-    "H200 NVL": (60.0, 417.5, 835.5, 835.5),
-    "GH200 480GB": (67.0, 494.5, 989.5, 989.5),
+    "H100 80GB HBM3": (67.0, 494.5, 989.5, 989.5, 1979.0),
+    "H100 PCIe": (51.0, 378.0, 756.0, 756.0, 1513.0),
+    "H100 NVL": (60.0, 417.5, 835.5, 835.5, 1670.5),
+    "H200": (67.0, 494.5, 989.5, 989.5, 1979.0),
+    "H200 NVL": (60.0, 417.5, 835.5, 835.5, 1670.5),
+    "GH200 480GB": (67.0, 494.5, 989.5, 989.5, 1979.0),
     # Blackwell: data sheet of HGX B200 and GB200 NVL72 (half of their rates with sparsity); RTX whitepaper, appendix
-    "B200": (75.0, 1100.0, 2250.0, 2250.0),
-    "GB200": (80.0, 1250.0, 2500.0, 2500.0),
-    "GeForce RTX 5090": (104.8, 104.8, 209.5, 209.5),
-    "GeForce RTX 5080": (56.3, 56.3, 112.6, 112.6),
+    "B200": (75.0, 1100.0, 2250.0, 2250.0, 4500.0),
+    "GB200": (80.0, 1250.0, 2500.0, 2500.0, 5000.0),
+    "GeForce RTX 5090": (104.8, 104.8, 209.5, 209.5, 419.0),
+    "GeForce RTX 5080": (56.3, 56.3, 112.6, 112.6, 225.1),
 }
 SECONDS = 0.25  # for all products that are measured
 FIRST, LARGEST, LARGEST_ON_GPU = 256, 2048, 4096  # rows and columns of the matrices that are multiplied

@@ -6,6 +6,8 @@ everything in float32, but matmuls and attention round their inputs to 10 bits o
 in float32: the residual stream and its gradient, to which every layer adds a little, the statistics of layernorm and
 attention, losses, AdamW's moments, and master weights. PyTorch's autocast follows the same rules, and so does llm.c's
 train_gpt2.cu, except that its residual stream has 16 bits.
+
+"fp8" is bf16 in which the factors of matmuls are rounded once more, to 8 bits: see `backends/fp8.py`.
 """
 
 from dataclasses import dataclass
@@ -15,19 +17,26 @@ import numpy as np
 from llmc.errors import UserError
 from llmc.terminal import pip
 
-TRAINED = ("fp32", "tf32", "bf16", "fp16")
+TRAINED = ("fp32", "tf32", "bf16", "fp16", "fp8")
 NAMES = (*TRAINED, "fp64")
+WEIGHTS = 32.0  # what weights are multiplied by before they are rounded to 8 bits; activations, by 1
 
 
 @dataclass(frozen=True)
 class Precision:
-    """The data types of one model. `exact` is for the residual stream, statistics, moments and master weights."""
+    """The data types of one model.
+
+    exact: for the residual stream, statistics, moments and master weights · factors: for activations that only matmuls
+    read · dfactors: for gradients that only they read.
+    """
 
     name: str
     weights: np.dtype
     activations: np.dtype  # and their gradients
     gradients: np.dtype  # of weights
     exact: np.dtype
+    factors: np.dtype
+    dfactors: np.dtype
 
     @property
     def is_mixed(self) -> bool:
@@ -38,6 +47,11 @@ class Precision:
     def rounds_factors(self) -> bool:
         """Whether products round their inputs, which have more digits in memory."""
         return self.name == "tf32"
+
+    @property
+    def has_8_bit_factors(self) -> bool:
+        """Whether products of 16-bit arrays round their inputs to 8 bits."""
+        return self.factors.itemsize == 1
 
     @property
     def overflows(self) -> bool:
@@ -53,15 +67,30 @@ def find_precision(name) -> Precision:
         raise UserError(f"there is no precision {name!r}; choose one of {', '.join(NAMES)}.")
     if name in ("fp32", "tf32", "fp64"):
         dtype = np.dtype(np.float64 if name == "fp64" else np.float32)
-        return Precision(name, dtype, dtype, dtype, dtype)
+        return Precision(name, dtype, dtype, dtype, dtype, dtype, dtype)
     low = np.dtype(np.float16) if name == "fp16" else bfloat16()
-    return Precision(name, low, low, low, np.dtype(np.float32))
+    factors = (e4m3(), e5m2()) if name == "fp8" else (low, low)
+    return Precision(name, low, low, low, np.dtype(np.float32), *factors)
 
 
 def bfloat16() -> np.dtype:
     """The data type bfloat16 for NumPy, which ml_dtypes provides. Raises UserError if ml_dtypes is not installed."""
+    return np.dtype(_ml_dtypes("bf16").bfloat16)
+
+
+def e4m3() -> np.dtype:
+    """The data type of 4 bits of exponent and 3 of mantissa for NumPy."""
+    return np.dtype(_ml_dtypes("fp8").float8_e4m3fn)
+
+
+def e5m2() -> np.dtype:
+    """The data type of 5 bits of exponent and 2 of mantissa for NumPy."""
+    return np.dtype(_ml_dtypes("fp8").float8_e5m2)
+
+
+def _ml_dtypes(precision):
     try:
         import ml_dtypes
     except ImportError:
-        raise UserError(f"bf16 needs ml_dtypes; run `{pip('install', 'ml_dtypes')}`.") from None
-    return np.dtype(ml_dtypes.bfloat16)
+        raise UserError(f"{precision} needs ml_dtypes; run `{pip('install', 'ml_dtypes')}`.") from None
+    return ml_dtypes

@@ -94,9 +94,10 @@ class Backend:
         if precision.name in self.PRECISIONS:
             self.prepare(precision.name)
             return self
-        from llmc.backends.mixed import Mixed  # it builds on this class
+        from llmc.backends.fp8 import Fp8  # which builds on this class
+        from llmc.backends.mixed import Mixed
 
-        return Mixed(self)
+        return Fp8(self) if precision.has_8_bit_factors else Mixed(self)
 
     def choose(self, matmul="fastest", attention="own"):
         """Choose whose kernels multiply (one of MATMUL) and attend (one of ATTENTION) from now on.
@@ -272,6 +273,12 @@ class Backend:
         With dloss (a float: the gradient of the objective with respect to each token's loss) the logits are replaced
         by their own gradient, zero in the padding; with None they stay as they are.
         """
+
+    def classifier_gradient(self, losses, logits, targets, dloss, V):
+        """fused_classifier with dloss. Returns the gradient (B, T, Vp), for the next matmul_backward alone: it may lie
+        elsewhere than in logits, and have fewer bits."""
+        self.fused_classifier(losses, logits, targets, dloss, V)
+        return logits
 
     @_required()
     def global_norm(self, grads):

@@ -48,8 +48,12 @@ class Cuda(Backend):
 
     def in_precision(self, precision):
         """The backend for it: this one, if it is the same. Raises UserError for a GPU that is too old for TF32."""
+        if precision.has_8_bit_factors:
+            from llmc.backends.gpu_fp8 import CudaFp8  # which builds on this class
+
+            return CudaFp8()
         if precision.is_mixed:
-            from llmc.backends.gpu_mixed import CudaMixed  # it builds on this class
+            from llmc.backends.gpu_mixed import CudaMixed
 
             return CudaMixed()
         if precision.rounds_factors and not tensor_cores.has_tf32(cuda.device()):

@@ -38,7 +38,7 @@ class CudaMixed(Cuda):
 
     def in_precision(self, precision):
         """Itself, in 16 bits."""
-        return self if precision.is_mixed else super().in_precision(precision)
+        return self if precision.name in self.PRECISIONS else super().in_precision(precision)
 
     def choose(self, matmul="fastest", attention="own"):
         """As in the contract. Raises UserError where cuDNN, or the tensor cores for our own products, are missing."""

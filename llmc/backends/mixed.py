@@ -17,6 +17,7 @@ import numpy as np
 from llmc.backends.contract import WRITES, Backend
 
 CHUNK = 1 << 18  # elements that AdamW and the norm handle at a time
+LARGEST = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}  # what becomes of larger numbers in 8 bits
 
 
 class Mixed(Backend):
@@ -62,24 +63,27 @@ def _in_float32(function, outputs, rounds):
 
     @wraps(function)
     def call(*arguments, **named):
-        wide = {id(a): a.astype(np.float32) for a in arguments if _is_16_bit(a)}
+        wide = {id(a): a.astype(np.float32) for a in arguments if _bits(a) in (8, 16)}
         # Above 65,504 float16 only has infinity, and NaN once a product sums it; training looks at the norm.
         with np.errstate(over="ignore", invalid="ignore"):
             if rounds and wide:
-                low = next(a.dtype for a in arguments if _is_16_bit(a))
+                low = next(a.dtype for a in arguments if _bits(a) == 16)
                 inputs = (a for a in arguments[outputs:] if isinstance(a, np.ndarray) and id(a) not in wide)
                 wide |= {id(a): a.astype(low).astype(np.float32) for a in inputs}
             result = function(*(wide.get(id(a), a) for a in arguments), **named)
             for array in arguments[:outputs]:
                 if id(array) in wide:
-                    array[...] = wide[id(array)]  # rounds to the nearest, ties to even
+                    numbers = wide[id(array)]
+                    if _bits(array) == 8:
+                        numbers = np.clip(numbers, -LARGEST[array.dtype.name], LARGEST[array.dtype.name])
+                    array[...] = numbers  # rounds to the nearest, ties to even
         return result
 
     return call
 
 
-def _is_16_bit(argument) -> bool:
-    return isinstance(argument, np.ndarray) and argument.dtype.itemsize == 2
+def _bits(argument) -> int:
+    return 8 * argument.dtype.itemsize if isinstance(argument, np.ndarray) else 0
 
 
 def _chunks(n):

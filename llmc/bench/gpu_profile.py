@@ -86,7 +86,8 @@ def profile(name, precision="fp32", recompute=None, *, B, T, matmul="fastest", a
     model.allocate(B, T)
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
-    backend, rates, spin = model.backend, _rates(model.precision), cuda.RawKernel(SPIN, "spin")
+    backend, spin = model.backend, cuda.RawKernel(SPIN, "spin")
+    rates = {narrow: _rates(model.precision, narrow) for narrow in (False, True)}
     steps = []
     for _ in range(STEPS + 1):
         whole = _step(model, x)  # as it runs in training: nothing spins
@@ -110,21 +111,25 @@ def _step(model, x) -> float:
     return cuda.xp.cuda.get_elapsed_time(begin, end)
 
 
-def _rates(precision):
-    """Bytes per ms for a copy, and operations per ms for a large product in this precision."""
-    rates = limits(precision.rounds_factors, precision.weights if precision.is_mixed else None)
+def _rates(precision, narrow=False):
+    """Bytes per ms for a copy, and operations per ms for a large product in this precision.
+
+    narrow: with factors of 8 bits, if it has them.
+    """
+    narrow = narrow and precision.has_8_bit_factors
+    rates = limits(precision.rounds_factors, precision.weights if precision.is_mixed else None, narrow)
     return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
 
 
 def _sums(spans, rates) -> dict:
-    """{(function, kernel): [calls, ms, floor ms]}."""
+    """{(function, kernel): [calls, ms, floor ms]}. rates: of matmuls (True), and of everything else."""
     sums = defaultdict(lambda: [0, 0.0, 0.0])
     for what, floor, begin, end in spans:
         row = sums[what]
         row[0] += 1
         row[1] += cuda.xp.cuda.get_elapsed_time(begin, end)
         if floor is not None:
-            row[2] += max(amount / rate for amount, rate in zip(floor, rates, strict=True))
+            row[2] += max(amount / rate for amount, rate in zip(floor, rates["matmul" in what[0]], strict=True))
     return sums
 
 

@@ -181,6 +181,8 @@ def _to_measure(name, precision, chosen) -> dict:
     from llmc.bench.kernels.torch_calls import counterpart
     from llmc.bench.kernels.versions import versions
 
+    if precision.has_8_bit_factors:
+        raise UserError("--kernels has no table for fp8; use --profile, which times its kernels in a step, or bf16.")
     if not precision.is_mixed:
         return dict(chosen=versions(name, precision.rounds_factors), tf32=precision.rounds_factors)
     peer = counterpart if find_spec("torch") else None

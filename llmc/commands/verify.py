@@ -2,7 +2,7 @@
 
 from llmc.backends import ATTENTION, MATMUL, WHOSE_ATTENTION, WHOSE_MATMUL
 from llmc.checkpoints import load_model, model_file, read_debug_state
-from llmc.parity.compare import BFLOAT16, BFLOAT16_WEIGHTS, FLOAT16, FLOAT32, HEAD, RECIPES, TF32, compare, read_losses
+from llmc.parity.compare import BFLOAT16_WEIGHTS, HEAD, RECIPES, TOLERANCES, compare, read_losses
 from llmc.precision import TRAINED
 from llmc.training.loss_scale import LossScale
 
@@ -28,8 +28,8 @@ def run(args) -> int:
     """Verify and print. Returns 0 if everything agrees, else 1. Raises UserError for unusable files."""
     expected = read_losses(args.losses, args.recipe) if args.losses else {}
     rounded = model_file.read_version(args.model) == model_file.BFLOAT16
-    tolerance = {"bf16": BFLOAT16, "fp16": FLOAT16, "tf32": TF32}.get(args.precision, FLOAT32)
-    if rounded and args.precision != "bf16":
+    tolerance = TOLERANCES[args.precision]
+    if rounded and args.precision not in ("bf16", "fp8"):
         tolerance = BFLOAT16_WEIGHTS
     model = load_model(args.model, args.backend, args.precision)
     model.backend.choose(args.matmul, args.attention)

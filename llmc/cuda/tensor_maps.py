@@ -19,6 +19,7 @@ MOST_IN_BOX, MOST_AXES = 256, 5
 DRIVER_TYPES = {  # by name of the dtype
     **{"uint8": 0, "uint16": 1, "uint32": 2, "int32": 3, "uint64": 4, "int64": 5},
     **{"float16": 6, "float32": 7, "float64": 8, "bfloat16": 9, "int8": 0, "int16": 1, "bool": 0},
+    **{"float8_e4m3fn": 0, "float8_e5m2": 0},
 }
 
 

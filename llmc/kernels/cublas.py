@@ -9,6 +9,7 @@ only. A factor that lies across it would halve their speed (155 instead of 286 T
 qkv), so it is transposed first: one pass over it. NumPy multiplies the same rounded factors, in float32.
 """
 
+from ctypes import addressof
 from functools import cache
 from warnings import warn
 
@@ -117,8 +118,9 @@ def _by_cupy(result, first, second, rows, columns, k, *, compute, add, bias):
     from cupy.cuda import cublas, device
 
     shape = int(first.transposed), int(second.transposed), rows, columns, k
-    factors = (cublaslt.ONE, first.address, R_32F, first.step, second.address, R_32F, second.step)
-    target = (cublaslt.ONE if add else cublaslt.ZERO, result.data.ptr, R_32F, rows, compute, DEFAULT)
+    one, beta = (addressof(cublaslt.number(value)) for value in (1.0, float(add)))
+    factors = (one, first.address, R_32F, first.step, second.address, R_32F, second.step)
+    target = (beta, result.data.ptr, R_32F, rows, compute, DEFAULT)
     cublas.gemmEx(device.get_cublas_handle(), *shape, *factors, *target)
     if bias is not None:
         result.reshape(columns, rows)[...] += bias  # (columns, rows)

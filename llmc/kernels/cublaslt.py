@@ -20,7 +20,7 @@ from llmc.kernels import fastest, scratch
 PROPOSALS = 8  # kernels that the heuristic is asked for
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
 FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
-TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14}  # CUDA_R_*, of matrices and bias
+TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14, "E4M3": 28, "E5M2": 29}  # CUDA_R_*, of matrices and bias
 TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, like those of the next line
 BIAS_POINTER, AUX_POINTER, AUX_STEP = 8, 11, 12
 BIAS, GELU, AUX, GELU_BACKWARD = 4, 32, 128, 64  # CUBLASLT_EPILOGUE_*, which are sums of these
@@ -28,8 +28,6 @@ WORKSPACE_BYTES, REDUCTION_SCHEMES, ALIGNMENTS = 1, 3, (5, 6, 7, 8)  # CUBLASLT_
 IN_WORKSPACE = 2  # CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: partial sums are added by a kernel of their own
 NOT_SUPPORTED = 15  # CUBLAS_STATUS_NOT_SUPPORTED
 WIDEST = 256  # bytes of the largest alignment that makes a difference
-NUMBERS = (c_float * 2)(0.0, 1.0)  # alpha and beta are given by address
-ZERO, ONE = ctypes.addressof(NUMBERS), ctypes.addressof(NUMBERS) + ctypes.sizeof(c_float)
 
 
 class Choice(ctypes.Structure):
@@ -45,12 +43,13 @@ class Choice(ctypes.Structure):
 
 
 class Factor(NamedTuple):
-    """A factor of a product: its address, the numbers from one of its column-major columns to the next, and whether
-    cuBLAS must read it transposed."""
+    """A factor of a product: its address, the numbers from one of its column-major columns to the next, whether cuBLAS
+    must read it transposed, and its type, one of TYPES, unless that is the result's."""
 
     address: int
     step: int
     transposed: bool
+    kind: int | None = None
 
 
 class Plan(NamedTuple):
@@ -61,6 +60,12 @@ class Plan(NamedTuple):
     second: c_void_p
     result: c_void_p
     choices: tuple
+
+
+@cache
+def number(value: float):
+    """A float32 that stays where it is: alpha and beta are given by address."""
+    return c_float(value)
 
 
 @cache
@@ -79,13 +84,27 @@ def library():
     return lt, handle
 
 
-def multiply(result, first, second, rows, columns, k, *, compute, add=False, bias=None, to_gelu=None, before_gelu=None):
-    """result (rows, columns), column-major, = or += first (rows, k) · second (k, columns), plus bias (rows,) if given.
+def multiply(
+    result,
+    first,
+    second,
+    rows,
+    columns,
+    k,
+    *,
+    compute,
+    add=False,
+    bias=None,
+    to_gelu=None,
+    before_gelu=None,
+    scale=1.0,
+):
+    """result (rows, columns), column-major, = or += scale · first (rows, k) · second (k, columns), plus bias (rows,).
 
-    result, bias: CuPy arrays · first, second: Factors, of the result's type · compute: a cublasComputeType_t · to_gelu
+    result, bias: CuPy arrays; bias may be None · first, second: Factors · compute: a cublasComputeType_t · to_gelu
     (rows, columns): the product goes there, and GELU of it to result · before_gelu (rows, columns): the product is
-    multiplied by GELU' of it. Sums are in float32; a result of 16 bits is
-    rounded after all that and, with add, both before and after it is added (measured).
+    multiplied by GELU' of it. Sums are in float32; a result of 16 bits is rounded after all that and, with add, both
+    before and after it is added (measured).
     """
     from cupy.cuda import get_current_stream
 
@@ -94,14 +113,17 @@ def multiply(result, first, second, rows, columns, k, *, compute, add=False, bia
     there, vector, aux = (0 if array is None else array.data.ptr for array in (result, bias, other))
     epilogue = bool(vector) * BIAS + bool(aux) * (AUX + (GELU_BACKWARD if to_gelu is None else GELU))
     together = first.address | second.address | there | aux  # as aligned as the least aligned of them
-    what = first[1:], second[1:], (rows, columns, k), compute, TYPES[result.dtype.name]
+    kind = TYPES[result.dtype.name]
+    kinds = (kind, first.kind, second.kind) if first.kind else kind
+    what = first[1:3], second[1:3], (rows, columns, k), compute, kinds
     key = (*what, _alignment(together), _alignment(vector), epilogue)
     plan = _plan(*key)
     if bias is not None:
         _set(plan.description, BIAS_POINTER, c_void_p(vector))
     if aux:
         _set(plan.description, AUX_POINTER, c_void_p(aux))
-    factors = ONE, first.address, plan.first, second.address, plan.second, ONE if add else ZERO
+    alpha, beta = (byref(number(value)) for value in (scale, float(add)))
+    factors = alpha, first.address, plan.first, second.address, plan.second, beta
     results = there, plan.result, there, plan.result
     space = (
         scratch("cublas", (WORKSPACE // 4,)).data.ptr,
@@ -121,12 +143,13 @@ def _alignment(address) -> int:
 
 
 @cache
-def _plan(first, second, shape, compute, kind, alignment, bias, epilogue) -> Plan:
-    """Describe a product. first, second: (step, transposed) · kind: one of TYPES · alignment: of all matrices · bias:
-    how it is aligned, or 0 · epilogue: what else is done with the product.
+def _plan(first, second, shape, compute, kinds, alignment, bias, epilogue) -> Plan:
+    """Describe a product. first, second: (step, transposed) · kinds: one of TYPES, or those of result, first and second
+    · alignment: of all matrices · bias: how it is aligned, or 0 · epilogue: what else is done with the product.
     """
     lt, handle = library()
     rows, columns, k = shape
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,) * 3
     description = c_void_p()
     _check(lt.cublasLtMatmulDescCreate(byref(description), c_int(compute), c_int(FLOAT)))
     _set(description, TRANSPOSE_FIRST, c_int(first[1]))
@@ -139,9 +162,9 @@ def _plan(first, second, shape, compute, kind, alignment, bias, epilogue) -> Pla
         _set(description, AUX_POINTER, c_void_p(alignment))  # likewise
         _set(description, AUX_STEP, c_int64(rows))
     layouts = [
-        _layout(kind, *((k, rows) if first[1] else (rows, k)), first[0]),
-        _layout(kind, *((columns, k) if second[1] else (k, columns)), second[0]),
-        _layout(kind, rows, columns, rows),
+        _layout(kinds[1], *((k, rows) if first[1] else (rows, k)), first[0]),
+        _layout(kinds[2], *((columns, k) if second[1] else (k, columns)), second[0]),
+        _layout(kinds[0], rows, columns, rows),
     ]
     return Plan(description, *layouts, _proposals(lt, handle, (description, *layouts), alignment))
 

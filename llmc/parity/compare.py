@@ -37,6 +37,9 @@ TF32 = Tolerance(tensors=2e-2, loss=1e-2, losses=1e-2)
 # In 16 bits each activation and each gradient is rounded, to 8 or 11 significant bits; losses as llm.c allows.
 BFLOAT16 = Tolerance(tensors=2e-2, loss=1e-2, losses=5e-2)
 FLOAT16 = Tolerance(tensors=5e-3, loss=1e-2, losses=1e-2)
+# Factors of 8 bits have 4 significant bits, gradients 3.
+FP8 = Tolerance(tensors=3e-1, loss=5e-2, losses=1e-1)
+TOLERANCES = {"fp32": FLOAT32, "tf32": TF32, "bf16": BFLOAT16, "fp16": FLOAT16, "fp8": FP8}
 
 
 @dataclass(frozen=True)

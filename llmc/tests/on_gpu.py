@@ -36,6 +36,7 @@ NAMES = (  # of 18, nothing runs on a GPU
     "17_gpu_training",
     "19_tensor_cores",
     "20_mixed_precision_training",
+    "25_fp8_training",
 )
 LESSONS = [f"{folder}/{name}.ipynb" for name in NAMES for folder in ("notebooks", "solutions")]
 EMULATOR_ONLY = "emulator or coalesced or problem or diagnos"  # tests that need the emulator's compiler

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from llmc import cuda
+from llmc.backends.fp8 import HEAD_ROWS
 from llmc.data.shards import Shards, count_tokens
 from llmc.distributed.data_parallel import ALONE
 from llmc.errors import UserError
@@ -53,7 +54,10 @@ def memory_needed(
 
 def _passing(config, B, T, backend, precision) -> int:
     """Bytes of the largest temporary arrays in a step."""
-    widened = backend != "cuda" and find_precision(precision).is_mixed
+    p = find_precision(precision)
+    if backend == "cuda" and p.has_8_bit_factors:  # copies of the logits' gradient, and of the other factors, in bytes
+        return 2 * config.Vp * min(B * T, HEAD_ROWS) + 12 * config.C * B * T
+    widened = backend != "cuda" and p.is_mixed
     numbers = 2 * config.Vp * (B * T + config.C) if widened else 0  # logits and wte, once widened, twice
     if backend == "numpy":  # the others work in place: GELU, attention, a validation
         numbers += B * T * max(6 * 4 * config.C, 2 * config.NH * T, config.Vp)

@@ -92,7 +92,7 @@ class TrainSettings:
     precision: str = _model(
         "fp32",
         one_of(*TRAINED),
-        f"compute precision: fp32, tf32 (on a GPU), bf16 or fp16; {AUTO}: bf16 if the processor supports it",
+        f"compute precision: fp32, tf32 (on a GPU), bf16, fp16 or fp8; {AUTO}: bf16 if the processor supports it",
         fixed=True,
     )
     recompute: int | None = _model(

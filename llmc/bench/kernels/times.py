@@ -13,6 +13,7 @@ from llmc.bench.kernels.cases import GPT2, GPT2_32, Numbers
 from llmc.bench.kernels.checks import difference, results
 from llmc.kernels import matmul
 from llmc.kernels.mixed import matmul as matmul_16
+from llmc.kernels.mixed import matmul_fp8
 from llmc.kernels.mixed.pointwise import round_to
 
 ROTATE = 256 << 20  # bytes of arrays, in sets that take turns: more than any cache holds
@@ -121,12 +122,15 @@ def _recorded(launches):
 
 
 @lru_cache
-def limits(tf32=False, low=None) -> dict:
+def limits(tf32=False, low=None, narrow=False) -> dict:
     """{"copy_gb_s": rate at which a large copy reads and writes, "sgemm_tflop_s": rate of a large product by cuBLAS}.
 
-    low: the data type of the product's inputs, if that has 16 bits.
+    low: the data type of the product's inputs, if that has 16 bits; narrow: whether they are rounded to 8 bits first.
     """
-    return {"copy_gb_s": 8 * COPIED / _copy() / 1e3, "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32, low) / 1e6}
+    return {
+        "copy_gb_s": 8 * COPIED / _copy() / 1e3,
+        "sgemm_tflop_s": 2 * PRODUCT**3 / _product(tf32, low, narrow) / 1e6,
+    }
 
 
 def _copy() -> float:
@@ -135,7 +139,7 @@ def _copy() -> float:
     return microseconds([lambda: cuda.xp.copyto(other, one)], graph=False)
 
 
-def _product(tf32, low) -> float:
+def _product(tf32, low, narrow) -> float:
     """Microseconds to multiply two matrices of shape (PRODUCT, PRODUCT)."""
     a, w = (_noise(PRODUCT * PRODUCT).reshape(1, PRODUCT, PRODUCT) for _ in range(2))  # (1, n, n) each
     out = cuda.xp.empty_like(a)  # (1, n, n)
@@ -145,6 +149,9 @@ def _product(tf32, low) -> float:
     for to, array in zip(rounded, (a, w), strict=False):
         round_to(to, array)
     a, w, out = rounded
+    if narrow:
+        factors = matmul_fp8.factors(a, w[0])
+        return microseconds([lambda: matmul_fp8.product(out, *factors)], graph=False)
     return microseconds([lambda: matmul_16.matmul_forward(out, a, w[0], None, by="cublas")], graph=False)
 
 

@@ -1,10 +1,10 @@
-"""Measure the stored tables again: what lessons 12 to 20 show of an H200 where there is no GPU.
+"""Measure the stored tables again: what lessons 12 to 25 show of an H200 where there is no GPU.
 
     python3 -m llmc.course.authoring.tables FOLDER [h200_kernels …]
 
 writes FOLDER/<table>.json, each measured in a process of its own, and to FOLDER/measured.json when and on what. All of
-them take ten minutes on a Hopper GPU with CuPy, ml_dtypes, PyTorch and cuDNN (the peers) and NVIDIA's profiler ncu (the
-counters). Training runs, whose losses are stored in two of the tables, are not repeated.
+them take twelve minutes on a Hopper GPU with CuPy, ml_dtypes, PyTorch and cuDNN (the peers) and NVIDIA's profiler ncu
+(the counters). Training runs, whose losses are stored in two of the tables, are not repeated; those of fp8 are.
 """
 
 import json
@@ -23,6 +23,7 @@ from llmc.bench.kernels.versions import versions
 from llmc.course.exercises.layout import checkout
 from llmc.course.lessons.attention_kernels import results as attention
 from llmc.course.lessons.backward_kernels import measured as order
+from llmc.course.lessons.fp8_training import results as fp8
 from llmc.course.lessons.gpu_training import results as training
 from llmc.course.lessons.matmul_kernels import ladders as matmul
 from llmc.course.lessons.mixed_training import results as mixed
@@ -39,6 +40,7 @@ TABLES = {
     "h200_tensor_cores": tensor_cores.rows,
     "h200_tensor_cores_counters": tensor_cores.counters,
     "h200_mixed_training": mixed.measure_all,
+    "h200_fp8_training": fp8.measure,
 }
 
 

@@ -210,6 +210,9 @@ mixed precision |  | 20 | 16 bits for what is multiplied, float32 for what is ad
 recompute | 0 to 3 | 20 | what the backward pass makes again: nothing; GELU's outputs; layernorms' as well; only these
 MFU | a share | 20 | the operations that a model needs over those that the device could do in the same time
 amax | one number | 18 | the largest absolute value of a tensor
+delayed scaling |  | 25 | a scale from the amax of earlier steps, since this step's is not known while it is computed
+saturate |  | 25 | what is too large for a format becomes its largest number, in place of infinity or NaN
+promotion | every 128 | 25 | a sum of few bits is added to a float32 and begins again, so that little is cut off
 quantise |  | 18 | to round a tensor to few bits, with a scale
 # Several processes
 data parallel |  | 21 | the same weights on every rank, each with its own batches; the gradients are added up

@@ -41,17 +41,18 @@ What it does not see, or sees differently:
   stmatrix, mma.sync, loads, stores and atomics with their hints, conversions, shuffles, barriers with a number, plain
   arithmetic. Cache hints and .ftz have no effect; shared memory has 32-bit addresses of its own, as on a GPU.
 - Tensor cores (mma.sync, wmma): products are exact and are added up in fp32 along k; a GPU adds in an order of its own,
-  so the last bits differ. The last 13 bits of a tf32 are ignored. All 32 lanes must execute the same instruction.
+  so the last bits differ; Hopper keeps about 14 bits when it adds products of fp8. The last 13 bits of a tf32 are
+  ignored. All 32 lanes must execute the same instruction.
 - Hopper (mbarrier, bulk copies with tensor maps, wgmma; cuda::barrier is an mbarrier): a copy arrives when its
   mbarrier is waited for, a product is made and a bulk store reads when its group is waited for, each at the last
   moment: whoever comes too early finds poison, and what is overwritten too early is seen. What an mbarrier orders is
   known exactly; so is what fence.proxy.async covers, from the writing or from the reading side. A bulk copy counts as
   one request for sectors of global memory; what it and wgmma do to the banks of shared memory is not counted.
-- wgmma: m64nNk16 of f16 and bf16, m64nNk8 of tf32, sums in f32 or f16, A from shared memory or registers; not sparse,
-  not of 8-bit types. All four warps meet at each of its instructions, and what one thread has waited for is done for
-  all. A thread's own use of a sum's registers is seen; its use of A's registers is not.
+- wgmma: m64nNk16 of f16 and bf16, m64nNk8 of tf32, m64nNk32 of e4m3 and e5m2, sums in f32 or f16, A from shared
+  memory or registers; not sparse, not of integers. All four warps meet at each of its instructions, and what one thread
+  has waited for is done for all. A thread's own use of a sum's registers is seen; its use of A's registers is not.
 - A cluster has one block: of other blocks' shared memory, and of copies to several blocks, it says that it has none.
-- Refused, by name and line, where a kernel that is launched uses it: other PTX (Blackwell's own instructions, 8-bit and
-  sparse wgmma, reductions by bulk copies), launches from kernels, textures, cooperative_groups' clusters; barriers of a
-  grid of several blocks.
+- Refused, by name and line, where a kernel that is launched uses it: other PTX (Blackwell's own instructions, integer
+  and sparse wgmma, reductions by bulk copies), launches from kernels, textures, cooperative_groups' clusters; barriers
+  of a grid of several blocks.
 """

@@ -8,6 +8,9 @@
 // lines of eight are 1024 bytes apart. Where k runs along the lines, the lines of the next square are the next rows; where
 // it does not, the next square, SQUARE_BYTES on, has the next 64 rows.
 
+// With A_TYPE, e4m3 or e5m2, factors have 8 bits, and b is e4m3. k runs along the lines of both, twice as many numbers in
+// each, of which an instruction multiplies 32: as many bytes as before.
+
 #if FLOAT16
 #define TYPES ".f32.f16.f16"
 #else
@@ -40,9 +43,17 @@ __device__ constexpr int next_k() { return (RUNS ? 32 : 16 * 128) / 16; }
 #define LIST32(how, x, i) SIXTEEN(how, x, i), SIXTEEN(how, x, i + 16)
 #define LIST64(how, x, i) LIST32(how, x, i), LIST32(how, x, i + 32)
 #define LIST128(how, x, i) LIST64(how, x, i), LIST64(how, x, i + 64)
+#ifdef A_TYPE
+#define QUOTED(text) #text
+#define NAME(type) QUOTED(type)
+#define WGMMA(n, d, factors, add, orders) \
+    "{ .reg .pred add; setp.ne.b32 add, " add ", 0;\n" \
+    "wgmma.mma_async.sync.aligned.m64n" n "k32.f32." NAME(A_TYPE) ".e4m3 {" d "}, " factors ", add, 1, 1; }"
+#else
 #define WGMMA(n, d, factors, add, orders) \
     "{ .reg .pred add; setp.ne.b32 add, " add ", 0;\n" \
     "wgmma.mma_async.sync.aligned.m64n" n "k16" TYPES " {" d "}, " factors ", add, 1, 1, " orders "; }"
+#endif
 
 // d = or, with add, += a b. RUNS: whether k runs along the lines of a, of b. N columns have N / 2 sums in each thread.
 template <bool A_K, bool B_K>

@@ -15,11 +15,14 @@ import numpy as np
 from llmc.kernels import kernel
 
 
-def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = ""):
+def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = "", out=None):
     """The kernel `name` of mixed/<layer>.cu, for the type of array, bfloat16 or float16.
 
-    defines, arch: as for `kernel`. Raises TypeError for an array of any other type: a kernel would misread it.
+    defines, arch: as for `kernel` · out: an array that has 8 bits if only matmuls read it, in fp8. Raises TypeError for
+    an array of any other type: a kernel would misread it.
     """
     if array.dtype.name not in ("bfloat16", "float16"):
         raise TypeError(f"{name} takes 16-bit numbers, not {array.dtype.name}.")
+    if out is not None and out.dtype.itemsize == 1:
+        defines = f"FACTORS_8=1 {defines}"
     return kernel(f"mixed/{layer}", name, f"FLOAT16={int(array.dtype == np.float16)} {defines}".strip(), arch)

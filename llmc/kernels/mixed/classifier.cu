@@ -1,7 +1,8 @@
-/* Softmax, cross-entropy and its gradient for one row of logits, in place: the logits become dloss * (p - onehot).
+/* Softmax, cross-entropy and its gradient for one row of logits: dloss * (p - onehot), which replaces the logits.
 
 v1  one block per row; a first pass finds the maximum and the sum of exponentials, a second one writes the gradient
-v2  a row is kept in shared memory, and while its gradient is written, the next row comes to its place (cp.async)
+v2  a row is kept in shared memory, and while its gradient is written, the next row comes to its place (cp.async); the
+    gradient may go elsewhere, in 8 bits
 
 Shapes: logits (N, Vp), targets (N,) int32, losses (N,) float. Of a row, the first V numbers count; the padding gets
 zeros. The probabilities are never stored. backward == 0: the logits stay as they are. v1 reads a row twice and writes it
@@ -9,6 +10,7 @@ once, v2 moves 4 bytes per logit in all; it is for training only, and for rows t
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 #include "batches.cuh"
 #include "seen.cuh"
 
@@ -88,7 +90,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 // Vp is a multiple of 8, and logits begins at a multiple of 16 bytes. A block takes every gridDim.x-th row; each of its
 // threads copies, reads and replaces words of its own, so that a row needs a barrier for its sum alone.
 extern "C" __global__ void __launch_bounds__(512, 2)
-    fused_classifier_v2(float* losses, floatX* logits, const int* targets, int N, int V, int Vp, float dloss)
+    fused_classifier_v2(float* losses, Gradient* dlogits, const floatX* logits, const int* targets, int N, int V, int Vp,
+                        float dloss)
 {
     extern __shared__ uint4 kept[];  // (Vp / 8,) of this row, and from the left on of the next
     __shared__ Seen slots[2][32];    // of this row and of the next, in turns
@@ -109,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
         float scale = dloss / all.total;
         seen = {LOWEST, 0.0f};
         const floatX* there = logits + (size_t)next * Vp + 8 * threadIdx.x;
-        floatX* here = logits + (size_t)row * Vp + 8 * threadIdx.x;
+        Gradient* here = dlogits + (size_t)row * Vp + 8 * threadIdx.x;
         uint4* slot = kept + threadIdx.x;
         for (int i = threadIdx.x; i < words + AHEAD * step; i += step) {
             if (i < words) {
@@ -118,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(512, 2)
                 copy_async<4>(reinterpret_cast<float*>(slot), reinterpret_cast<const float*>(there), follows);
                 hide(x, V - 8 * i);
                 gradient(x, target - 8 * i, all.top, scale, dloss);
-                *reinterpret_cast<uint4*>(here) = narrow(x);
+                store8(here, x);
             }
             end_batch();  // also an empty one: the number of batches says which words are there
             wait_but<AHEAD>();

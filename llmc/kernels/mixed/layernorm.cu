@@ -6,13 +6,15 @@ again                      the output once more, bit for bit, from the statistic
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
 backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
-backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that
+backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that; in fp8 it leaves
+                           those times `scale` in 8 bits
 
-Shapes: x, dx, residual (N, C) float; out, dout (N, C); w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
+Shapes: x, dx, residual (N, C) float; dout (N, C), out (N, C), which has 8 bits in fp8; w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 #include "warp.cuh"
 
 #ifndef EIGHTS    // the launcher compiles the file for its C
@@ -27,7 +29,7 @@ __device__ int first_of_lane() { return threadIdx.x % 32 * 8; }
 __device__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 
 // out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
-__device__ void write_norm(floatX* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
+__device__ void write_norm(Factor* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
 {
     Eight v, weight, bias;
     for (int c = first_of_lane(); c < C; c += 32 * 8) {
@@ -41,7 +43,7 @@ __device__ void write_norm(floatX* out, const float* x, const floatX* w, const f
 }
 
 // One row, whose numbers add up to the warp's `total`.
-__device__ void normalize(floatX* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
+__device__ void normalize(Factor* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
                           float total, int C)
 {
     float m = warp_sum(total) / C, squares = 0.0f;
@@ -59,7 +61,7 @@ __device__ void normalize(floatX* out, float* mean, float* rstd, const float* x,
     }
 }
 
-extern "C" __global__ void layernorm_forward_v1(floatX* out, float* mean, float* rstd, const float* x, const floatX* w,
+extern "C" __global__ void layernorm_forward_v1(Factor* out, float* mean, float* rstd, const float* x, const floatX* w,
                                                 const floatX* b, int N, int C)
 {
     int row = row_of_warp();
@@ -76,7 +78,7 @@ extern "C" __global__ void layernorm_forward_v1(floatX* out, float* mean, float*
 }
 
 // residual = x1 + x2, and its layernorm. Each lane reads back the numbers that it wrote itself.
-extern "C" __global__ void residual_layernorm_forward_v1(float* residual, floatX* out, float* mean, float* rstd,
+extern "C" __global__ void residual_layernorm_forward_v1(float* residual, Factor* out, float* mean, float* rstd,
                                                          const float* x1, const floatX* x2, const floatX* w,
                                                          const floatX* b, int N, int C)
 {
@@ -148,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) residual_layernorm_forward_v
     if (threadIdx.x == 0) mean[blockIdx.x] = m, rstd[blockIdx.x] = r;
 }
 
-extern "C" __global__ void layernorm_again_v1(floatX* out, const float* x, const floatX* w, const floatX* b,
+extern "C" __global__ void layernorm_again_v1(Factor* out, const float* x, const floatX* w, const floatX* b,
                                               const float* mean, const float* rstd, int N, int C)
 {
     int row = row_of_warp();
@@ -250,23 +252,27 @@ __device__ void add_warps(float* to, const float* sums, int C)
 }
 
 // *rounded = v in 16 bits, and +sums that. A sum in shared memory takes no register, and no other lane touches it.
-__device__ void round_and_add(floatX* rounded, float* sums, const Eight& v)
+__device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, float scale)
 {
     Eight kept, sum;
     uint4 four = narrow(v);
-    *reinterpret_cast<uint4*>(rounded) = four;
     widen(kept, four);
     load8(sum, sums);
     #pragma unroll
-    for (int e = 0; e < 8; e++) sum[e] += kept[e];
+    for (int e = 0; e < 8; e++) sum[e] += kept[e], kept[e] *= scale;
     store(sums, sum, 8);
+    if (sizeof(Gradient) == 1) {
+        store8(rounded, kept);
+    } else {
+        *reinterpret_cast<uint4*>(rounded) = four;
+    }
 }
 
 // Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
-__device__ void backward(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+__device__ void backward(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
     extern __shared__ __align__(16) float sums[];
@@ -313,7 +319,7 @@ __device__ void backward(float* dx, floatX* rounded, float* partial, const float
             #pragma unroll
             for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
             store(dx + start + c, sum[k], 8);
-            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k]);
+            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k], scale);
         }
     }
     partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;  // (2 + ROUNDS, C)
@@ -328,12 +334,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
     layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
-    backward<false>(dx, (floatX*)0, partial, dout, x, w, mean, rstd, N, C);
+    backward<false>(dx, (Gradient*)0, 1.0f, partial, dout, x, w, mean, rstd, N, C);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    layernorm_backward_v3(float* dx, floatX* rounded, float* partial, const floatX* dout, const float* x,
+    layernorm_backward_v3(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
-    backward<true>(dx, rounded, partial, dout, x, w, mean, rstd, N, C);
+    backward<true>(dx, rounded, scale, partial, dout, x, w, mean, rstd, N, C);
 }

@@ -17,22 +17,23 @@ FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
 def layernorm_forward(out, mean, rstd, x, w, b):
     """*out = (x - *mean) · *rstd · w + b, over the last axis.
 
-    out (B, T, C), w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): 16 bits, or uint8 for e4m3. w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
     """
-    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b))
+    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), out)
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     """*residual = x1 + x2, then layernorm_forward of it, in one kernel.
 
-    out, x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): as above. x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
     """
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
-    if N <= FEW_ROWS and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
+    few = N <= FEW_ROWS and out.dtype == w.dtype
+    if few and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
         launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
         launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
-    _launch_rows("residual_layernorm_forward_v1", N, w, arguments)
+    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, out)
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
@@ -40,7 +41,7 @@ def layernorm_again(out, x, w, b, mean, rstd):
 
     Shapes and types are the same.
     """
-    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd))
+    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), out)
 
 
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
@@ -55,14 +56,16 @@ def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     add_chunks((dw, db), partial, kept=2)
 
 
-def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
+def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True, gradients=None):
     """layernorm_backward, and +dsum (C,), 16 bits, += column sums of dx in 16 bits; = them, without accumulate.
 
-    Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites.
+    Returns dx in 16 bits, (B, T, C), in memory that the next call overwrites. gradients: what that is multiplied by and
+    rounded to e5m2, uint8, if the fast kernel can take these arrays.
     """
-    rounded = scratch("rounded", dx.shape, w.dtype)  # (B, T, C)
-    if _in_registers_fits(dx, dout, x, w):
-        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd)
+    fits = _in_registers_fits(dx, dout, x, w)
+    rounded = scratch("rounded", dx.shape, "uint8" if fits and gradients else w.dtype)  # (B, T, C)
+    if fits:
+        partial = _in_registers(dx, rounded, dout, x, w, mean, rstd, gradients or 1.0)
         add_chunks((dw, db, dsum), partial, kept=2 + accumulate)
     else:
         layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)
@@ -86,15 +89,17 @@ def _defines(C) -> str:
     return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_warps(C)}"
 
 
-def _in_registers(dx, rounded, dout, x, w, mean, rstd):
+def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded, by version 3, which sums that too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
     warps = _warps(C)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
-    name, also = ("layernorm_backward_v2", ()) if rounded is None else ("layernorm_backward_v3", (rounded,))
-    partial = scratch("layernorm", (blocks, (2 + len(also)) * C))
-    launch = kernel_for(w, "layernorm", name, _defines(C))
+    name, also = "layernorm_backward_v2", ()
+    if rounded is not None:
+        name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
+    partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
+    launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded)
     room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
@@ -115,7 +120,9 @@ def _two_readings(dx, dout, x, w, mean, rstd):
     return partial
 
 
-def _launch_rows(name, N, w, arguments):
+def _launch_rows(name, N, w, arguments, out=None):
     """A launch with one warp for each of N rows as long as w."""
     check_rows(N)
-    kernel_for(w, "layernorm", name)((ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size)))
+    kernel_for(w, "layernorm", name, out=out)(
+        (ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size))
+    )

@@ -48,7 +48,7 @@ def matmul_backward(dx, dw, db, dout, x, w, accumulate=True, by="fastest"):
     dx, x (B, T, C_in), dw, w (C_out, C_in), db (C_out,): 16 bits. dout (B, T, C_out): 16 bits, or float32, which is
     rounded first.
     """
-    dout, db = _rounded(db, dout, w, accumulate)
+    dout, db = rounded(db, dout, w, accumulate)
     if dx is not None:
         _product("matmul_backward_input", dx, dout, w, *w.shape[::-1], by)
     _parameters(dw, db, dout, x, accumulate, by)
@@ -61,22 +61,22 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=T
     multiply by GELU' before they round the product, and save a pass over it; cuBLAS's GELU' is exact to 2^-10.
     Version 9 sums columns before it rounds, and saves another pass.
     """
-    dout, db = _rounded(db, dout, w, accumulate)
+    dout, db = rounded(db, dout, w, accumulate)
     sums = None if dbpre is None else (dbpre, accumulate)
     _product("matmul_backward_input", dpre, dout, w, *w.shape[::-1], by, before_gelu=pre, column_sums=sums)
     _parameters(dw, db, dout, x, accumulate, by)
 
 
-def _rounded(db, dout, w, accumulate):
+def rounded(db, dout, w, accumulate):
     """(dout in the type of w, db), or (…, None) where +db, if there is one, has its column sums already."""
     if dout.dtype == w.dtype:
         return dout, db
-    rounded = scratch("rounded", dout.shape, w.dtype)
+    low = scratch("rounded", dout.shape, w.dtype)
     if db is None:
-        round_to(rounded, dout)
+        round_to(low, dout)
     else:
-        bias_backward(db, dout, rounded, accumulate)
-    return rounded, None
+        bias_backward(db, dout, low, accumulate)
+    return low, None
 
 
 def _parameters(dw, db, dout, x, accumulate, by):

@@ -19,10 +19,12 @@ from llmc.kernels.pointwise import address_of, aligned, multiprocessors
 from llmc.switches import switch
 
 ARCH = "sm_90a"
-ROUND = SIDE = 64  # numbers of k in a round; rows and columns of a square
+SIDE = 64  # rows of a square, and columns of one of 16 bits
+LINE = 128  # bytes of its lines: the numbers of k in a round
 SQUARE_BYTES = 2 * SIDE * SIDE
 SLACK = 1024 + 256  # bytes: a square begins at a multiple of 1024, and there are barriers
 ROWS = 128  # of a tile of version 8, for which two warpgroups multiply and a third one fetches
+OF_8_BITS = (16, SIDE)  # what a warp has of a square of results
 THREADS = {7: 128, 8: 384, 9: 384}
 FILES = {7: "matmul_tma", 8: "matmul_roles", 9: "matmul_persistent"}
 
@@ -40,7 +42,7 @@ class Tile(NamedTuple):
     @property
     def shared(self) -> int:
         """Bytes of shared memory of a block."""
-        return self.STAGES * 2 * ROUND * (self.rows + self.BN) + 2 * self.BUFFERS * SQUARE_BYTES + SLACK
+        return self.STAGES * LINE * (self.rows + self.BN) + 2 * self.BUFFERS * SQUARE_BYTES + SLACK
 
     @property
     def rows(self) -> int:
@@ -68,7 +70,8 @@ def fits(product: Product) -> bool:
     a_runs, b_runs = product.runs
     lengths = product.N, product.K if a_runs else product.M, product.K if b_runs else product.N
     others = [array for array in (product.to_gelu, product.before_gelu) if array is not None]
-    whole = aligned(product.result, product.a, product.b, *others) and all(length % 8 == 0 for length in lengths)
+    word = 16 if product.kind else 8  # numbers in 128 bits
+    whole = aligned(product.result, product.a, product.b, *others) and all(length % word == 0 for length in lengths)
     return whole and (product.bias is None or address_of(product.bias) % 4 == 0)
 
 
@@ -84,29 +87,31 @@ def multiply_one(product: Product, version: int, BN=None, STAGES=4):
     """Launch version 7 or 8, which leave GELU to others. BN: columns of a tile, 64, 128 or 256."""
     M, N, K = product.M, product.N, product.K
     BN, rows = BN or {7: 128, 8: 256}[version], {7: SIDE, 8: ROWS}[version]
-    function = _function(product, version, f"BN={BN} STAGES={STAGES}", STAGES * 2 * ROUND * (rows + BN) + SLACK)
+    function = _function(product, version, f"BN={BN} STAGES={STAGES}", STAGES * LINE * (rows + BN) + SLACK)
     bias = 0 if product.bias is None else product.bias
     arguments = (product.result, *_factors(product), bias, np.int32(M), np.int32(N), np.int32(K))
     blocks = ceil_div(M, rows) * ceil_div(N, BN)
     function((blocks,), (THREADS[version],), arguments, shared_mem=function.max_dynamic_shared_size_bytes)
 
 
-def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None):
+def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None, unscale=1.0):
     """Launch version 9, which does all that a Product can say. tile: None for what `choose` says.
 
-    shares: how many clusters share the rounds equally; 0: whole tiles · column_sums: (db, accumulate), where
-    the product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result, or *db = them.
+    shares: how many clusters share the rounds equally; 0: whole tiles · column_sums: (db, accumulate), where the
+    product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result times unscale, or *db = them.
+    Factors of 8 bits: GELU has 8 bits too, e4m3, and so has what is multiplied by GELU', e5m2.
     """
     M, N, K = product.M, product.N, product.K
+    rounds = ceil_div(K, LINE // product.a.dtype.itemsize)
     gelu = 1 if product.to_gelu is not None else 2 if product.before_gelu is not None else 0
     if tile is None:
         tile, shares = choose(
-            M, N, K, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0
+            M, N, rounds, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0
         )
     if cuda.device() == "emulator":
         tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
     function = _function(product, 9, f"{tile.defines} GELU={gelu}", tile.shared)
-    result = tensor_map(product.result, M, N)
+    result = tensor_map(product.result, M, N, box=OF_8_BITS if gelu and product.kind else None)
     other = result if not gelu else tensor_map(product.to_gelu if gelu == 1 else product.before_gelu, M, N)
     bias = 0 if product.bias is None else product.bias
     sizes = np.int32(M), np.int32(N), np.int32(K)
@@ -115,35 +120,36 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
     partial = (
         0 if column_sums is None else scratch("bias", (ceil_div(M, tile.rows * tile.CLUSTER) * tile.CLUSTER * 4, N))
     )
-    arguments = (result, other, *_factors(product), kept, bias, partial, *sizes, np.int32(shares > 0))
+    scales = np.float32(product.scale), np.float32(unscale)
+    arguments = (result, other, *_factors(product), kept, bias, partial, *sizes, np.int32(shares > 0), *scales)
     function((clusters * tile.CLUSTER,), (THREADS[9],), arguments, shared_mem=tile.shared)
     if shares:
         defines = f"{product.defines} {tile.defines} GELU={gelu}"
         add = kernel_for(product.result, FILES[9], "matmul_v9_add", defines, ARCH)
         blocks = tile.tasks(M, N) * tile.CLUSTER, tile.rows * tile.BN // 512
-        add(blocks, (128,), (product.result, kept, bias, *sizes, np.int32(shares)))
+        add(blocks, (128,), (product.result, kept, bias, *sizes, np.int32(shares), scales[0]))
     if column_sums is not None:
         db, accumulate = column_sums
         add_chunks((db,), partial, kept=int(accumulate))
 
 
 @lru_cache(maxsize=1024)
-def choose(M, N, K, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
+def choose(M, N, rounds, tiles, multiprocessors, divisible=True) -> tuple[Tile, int]:
     """The tile and the shares with the least cost. divisible: whether the rounds of a tile may be shared."""
     ways = [(tile, 0) for tile in tiles]
     if divisible:
-        most = {tile: min(multiprocessors // tile.CLUSTER, tile.tasks(M, N) * ceil_div(K, ROUND)) for tile in tiles}
+        most = {tile: min(multiprocessors // tile.CLUSTER, tile.tasks(M, N) * rounds) for tile in tiles}
         ways += [(tile, shares) for tile in tiles for shares in range(1, most[tile] + 1)]
-    return min(ways, key=lambda way: cost(*way, M, N, K, multiprocessors))
+    return min(ways, key=lambda way: cost(*way, M, N, rounds, multiprocessors))
 
 
-def cost(tile, shares, M, N, K, multiprocessors) -> float:
+def cost(tile, shares, M, N, rounds, multiprocessors) -> float:
     """Rounds of 128 x 128 results until the busiest multiprocessor is done; numbers fitted to an H200.
 
     The GPU has power for nine tenths of them at full speed. Clusters that share tiles are at different places along k
     at the same time, in as many groups as the shares' denominator says: each reads its own part of the factors.
     """
-    clusters, tasks, rounds = max(1, multiprocessors // tile.CLUSTER), tile.tasks(M, N), ceil_div(K, ROUND)
+    clusters, tasks = max(1, multiprocessors // tile.CLUSTER), tile.tasks(M, N)
     a_round = tile.rows * tile.BN / 128**2 * (0.97 if tile.HIGH > 2 else 1.0)  # larger tiles read less
     if not shares:
         return a_round * rounds * ceil_div(tasks, clusters)
@@ -152,7 +158,7 @@ def cost(tile, shares, M, N, K, multiprocessors) -> float:
 
 
 def _function(product, version, more, shared):
-    function = kernel_for(product.result, FILES[version], f"matmul_v{version}", f"{product.defines} {more}", ARCH)
+    function = kernel_for(product.low, FILES[version], f"matmul_v{version}", f"{product.defines} {more}", ARCH)
     if shared > function.max_dynamic_shared_size_bytes:
         function.max_dynamic_shared_size_bytes = shared  # more than 48 KB must be requested
     return function
@@ -169,17 +175,20 @@ def _factors(product):
 _maps = {}  # (address, shape, type) -> a map
 
 
-def tensor_map(array, *shape):
-    """The argument that tells a kernel about a 16-bit matrix, or a stack of them, from and to which squares are copied.
+def tensor_map(array, *shape, box=None):
+    """The argument that tells a kernel about a matrix, or a stack of them, from and to which squares are copied.
+
+    box: what is copied at once, without a swizzle, if that is not 64 lines of 128 bytes.
 
     It is the same as long as the array lies in the same place; one for the emulator, which also looks at launches on a
     GPU if LLMC_CHECK=1, knows the array, and is made anew.
     """
-    box = (1,) * (len(shape) - 2) + (SIDE, SIDE)
+    swizzle = 0 if box else 128
+    box = box or (1,) * (len(shape) - 2) + (SIDE, LINE // array.dtype.itemsize)
     if cuda.device() == "emulator" or switch("LLMC_CHECK") is True:
-        return cuda.tensor_map(array.reshape(shape), box, swizzle=128)
-    key = array.data.ptr, shape, array.dtype.name
+        return cuda.tensor_map(array.reshape(shape), box, swizzle=swizzle)
+    key = array.data.ptr, shape, array.dtype.name, box
     if key not in _maps:
-        made = cuda.tensor_map(array.reshape(shape), box, swizzle=128)
+        made = cuda.tensor_map(array.reshape(shape), box, swizzle=swizzle)
         _maps[key] = np.frombuffer(made.tobytes(), "V128")  # (1,): one struct, as CuPy passes it by value
     return _maps[key]

@@ -25,7 +25,8 @@ class Product(NamedTuple):
     """result (M, N) = or, with add, += a · b, plus bias (N,) unless that is None; sums over K numbers, in float32.
 
     name: one of cublas.PRODUCTS, which says how a and b lie in memory · to_gelu (M, N) or None: the product goes there,
-    and GELU of it to result · before_gelu (M, N) or None: the product is multiplied by GELU' of it.
+    and GELU of it to result · before_gelu (M, N) or None: the product is multiplied by GELU' of it · kind: "" or, where
+    a and b are uint8, the type of a, "E4M3" or "E5M2"; b is e4m3 · scale: what such a product is multiplied by.
     """
 
     name: str
@@ -39,6 +40,8 @@ class Product(NamedTuple):
     add: bool = False
     to_gelu: object = None
     before_gelu: object = None
+    kind: str = ""
+    scale: float = 1.0
 
     @property
     def runs(self) -> tuple[bool, bool]:
@@ -46,9 +49,15 @@ class Product(NamedTuple):
         return cublas.PRODUCTS[self.name][:2]
 
     @property
+    def low(self):
+        """An array of 16 bits, whose type the kernels are compiled for."""
+        return next(a for a in (self.to_gelu, self.before_gelu, self.result) if a is not None)
+
+    @property
     def defines(self) -> str:
         """The macros that say so."""
-        return "A_RUNS={:d} B_RUNS={:d} ADD={:d}".format(*self.runs, self.add)
+        types = f" A_TYPE={self.kind.lower()}" if self.kind else ""
+        return "A_RUNS={:d} B_RUNS={:d} ADD={:d}".format(*self.runs, self.add) + types
 
 
 def best(dtype) -> int | None:

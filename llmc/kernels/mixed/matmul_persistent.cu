@@ -10,9 +10,12 @@ v9  v8 with as many blocks as there are multiprocessors, each of which does tile
 Where tiles are few and sums long, a last turn would leave many multiprocessors idle. Then each cluster has the same number
 of rounds instead, wherever that begins and ends; sums of a part of the rounds are kept as they are, and matmul_v9_add adds
 them, always in the same order.
+
+With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GELU or GELU' makes has 8 bits too.
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 #include "lanes.cuh"
 #include "mma_16.cuh"
 #include "product.cuh"
@@ -36,6 +39,14 @@ const int GROUPS = 2, BM = 64 * HIGH;                // warpgroups that multiply
 const bool READS = ADD || GELU == 2;                 // results meet numbers of the same shape
 const int LEAVING = GELU == 1 ? 2 : 1;               // squares for 64 x 64 results
 const int SUMS = BN / 2, SQUARES = HIGH * BN / 64;   // sums of a thread in 64 rows; squares of a tile
+#ifdef A_TYPE
+const bool EIGHT_BITS = true;
+#else
+const bool EIGHT_BITS = false;
+#endif
+const int LINE = EIGHT_BITS ? 128 : 64;                                              // numbers of k in a round
+const int LINES_OF_WARP = 16, BYTES_OF_WARP = SQUARE_BYTES / 4;                      // of a square of results
+const int COPIES = (GELU == 1) + (GELU && EIGHT_BITS ? 4 : 1);                       // by which 64 x 64 results leave
 static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
 static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0);
 
@@ -49,12 +60,13 @@ struct Shared {
     Barrier there[STAGES], used[STAGES], read[GROUPS];
 };
 
-// The tiles of a result, the rounds of 64 numbers of k of each, and how clusters share them.
+// The tiles of a result, the rounds of LINE numbers of k of each, and how clusters share them.
 struct Plan {
     int down, across, rounds, clusters;
     bool even;  // each cluster has the same number of rounds; otherwise whole tiles
 
-    __device__ Plan(int M, int N, int K, int clusters, bool even) : rounds((K + 63) / 64), clusters(clusters), even(even)
+    __device__ Plan(int M, int N, int K, int clusters, bool even)
+        : rounds((K + LINE - 1) / LINE), clusters(clusters), even(even)
     {
         down = (M + BM * CLUSTER - 1) / (BM * CLUSTER), across = (N + BN - 1) / BN;
     }
@@ -115,20 +127,35 @@ __device__ float2 two_of(unsigned both)
     return make_float2(widen({(unsigned short)both}), widen({(unsigned short)(both >> 16)}));
 }
 
+// Where a warp's 16 lines of 64 numbers of 8 bits leave: where its lines of 16 bits would.
+__device__ unsigned char* bytes_of_warp(floatX* square, int warp)
+{
+    return reinterpret_cast<unsigned char*>(square) + warp * BYTES_OF_WARP;
+}
+
 // 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first. With GELU' the results of
 // each column of this lane are added to `totals`.
-__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N, float (&totals)[16])
+__device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N, float (&totals)[16],
+                              float scale)
 {
-    int line = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 16, right = threadIdx.x % 32 / 16 * 8;
+    int warp = threadIdx.x % 128 / 32, line = warp * 16 + threadIdx.x % 16, right = threadIdx.x % 32 / 16 * 8;
+    unsigned char* bytes = bytes_of_warp(GELU == 1 ? square + SQUARE : square, warp) + r_of_lane() * 64 + 2 * j_of_lane();
+    Squares olds[4];
+    if (READS && EIGHT_BITS) {  // all of them before the first is written over
+        #pragma unroll
+        for (int c = 0; c < 4; c++) load_squares<false>(olds[c], in_square(square, line, 16 * c + right));
+        __syncwarp();
+    }
     #pragma unroll
     for (int c = 0; c < 4; c++, n += 16) {
         floatX* place = in_square(square, line, 16 * c + right);
-        Squares old, now, active;
-        if (READS) load_squares<false>(old, place);
+        Squares &old = olds[c], now, active;
+        if (READS && !EIGHT_BITS) load_squares<false>(old, place);
         #pragma unroll
         for (int i = 0; i < 4; i++) {  // squares: rows r, r + 8; the same of the next eight columns
             int column = n + i / 2 * 8 + 2 * j_of_lane();
             float2 v = make_float2(sums[8 * c + 2 * i], sums[8 * c + 2 * i + 1]);
+            if (EIGHT_BITS) v.x *= scale, v.y *= scale;
             if (bias && column < N) {
                 float2 more = two_of(*reinterpret_cast<const unsigned*>(bias + column));
                 v.x += more.x, v.y += more.y;
@@ -138,10 +165,12 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
             if (GELU == 2) totals[4 * c + i / 2 * 2] += v.x, totals[4 * c + i / 2 * 2 + 1] += v.y;
             now[i] = rounded_pair(v.x, v.y);
-            if (GELU == 1) active[i] = rounded_pair(gelu(v.x), gelu(v.y));
+            if (GELU == 1) v = make_float2(gelu(v.x), gelu(v.y)), active[i] = rounded_pair(v.x, v.y);
+            if (GELU && EIGHT_BITS)
+                *(unsigned short*)(bytes + i % 2 * 8 * 64 + 16 * c + i / 2 * 8) = narrow<GELU == 1 ? E4M3 : E5M2>(v.x, v.y);
         }
-        write_squares(place, now);
-        if (GELU == 1) write_squares(place + SQUARE, active);
+        if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
+        if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);
     }
 }
 
@@ -178,8 +207,8 @@ __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, 
             Barrier* barrier = &shared.there[ring.stage];
             wait(&shared.used[ring.stage], ring.parity ^ 1);  // in all blocks of the cluster
             expect(barrier, sizeof(Stage));
-            load_squares<A_RUNS, HIGH>(stage.a, a, m, round * 64, barrier);
-            load_squares_for_all<B_RUNS, BN / 64>(stage.b, b, n, round * 64, barrier);
+            load_squares<A_RUNS, HIGH>(stage.a, a, m, round * LINE, barrier);
+            load_squares_for_all<B_RUNS, BN / 64>(stage.b, b, n, round * LINE, barrier);
         }
     }
 }
@@ -216,11 +245,21 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
 #define TOGETHER
 #endif
 
+// 64 x 64 finished results leave for (m, n), from `square` on. One thread asks for it.
+__device__ void store_results(const TensorMap* result, const TensorMap* other, int n, int m, floatX* square)
+{
+    if (GELU == 1) store_square(other, n, m, square), square += SQUARE;
+    int warps = GELU && EIGHT_BITS ? 4 : 1;
+    for (int warp = 0; warp < warps; warp++)
+        store_square(result, n, m + LINES_OF_WARP * warp, reinterpret_cast<floatX*>(bytes_of_warp(square, warp)));
+}
+
 // partial (4 x tiles below each other, N), or 0: sums of the columns of results times GELU', a row for each warp of a tile.
+// scale: of sums; unscale: of those of columns, where the results themselves are multiplied by something.
 extern "C" TOGETHER __global__ void __launch_bounds__(128 * (1 + GROUPS), 1)
 matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ TensorMap other,
           const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias,
-          float* partial, int M, int N, int K, int even)
+          float* partial, int M, int N, int K, int even, float scale, float unscale)
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
@@ -281,20 +320,19 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
             for (int i = 0; i < SQUARES; i++) {
                 int right = i / HIGH, down = i % HIGH;
                 if (!READS) {
-                    if (thread == 0) wait_stores_read<BUFFERS - LEAVING>();
+                    if (thread == 0) wait_stores_read<(BUFFERS / LEAVING - 1) * COPIES>();
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
-                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N, totals);
+                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N, totals, scale);
                 publish_writes();
                 meet(group);
-                if (thread == 0) {
-                    store_square(GELU == 1 ? &other : &result, n + 64 * right, m + 64 * down, square);
-                    if (GELU == 1) store_square(&result, n + 64 * right, m + 64 * down, square + SQUARE);
-                }
+                if (thread == 0) store_results(&result, &other, n + 64 * right, m + 64 * down, square);
                 turn = turn + LEAVING < BUFFERS ? turn + LEAVING : 0;
                 if (GELU == 2 && partial && down == HIGH - 1) {
                     float* place = partial + (size_t)(m / BM * 4 + thread / 32) * N + n + 64 * right;
+                    #pragma unroll
+                    for (int e = 0; e < 16; e++) totals[e] *= EIGHT_BITS ? unscale : 1.0f;
                     write_totals(place, totals, N - n - 64 * right);
                     #pragma unroll
                     for (int e = 0; e < 16; e++) totals[e] = 0.0f;
@@ -308,7 +346,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
 
 // The parts of a tile together: for each block of a cluster, and each four sums of its threads, a block of 128 threads.
 extern "C" __global__ void __launch_bounds__(128) matmul_v9_add(floatX* result, float4* kept, const floatX* bias, int M, int N,
-                                                                int K, int clusters)
+                                                                int K, int clusters, float scale)
 {
     Plan plan(M, N, K, clusters, true);
     int tile = blockIdx.x / CLUSTER, start = tile * plan.rounds, end = start + plan.rounds;
@@ -320,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(128) matmul_v9_add(floatX* result, 
         float4 more = kept_sums(kept, cluster, from_start)[blockIdx.y * 128 + threadIdx.x];
         sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
     }
+    if (EIGHT_BITS) sum.x *= scale, sum.y *= scale, sum.z *= scale, sum.w *= scale;
     int h = blockIdx.y / (SUMS / 4), i = blockIdx.y % (SUMS / 4), n = plan.column(tile) + 8 * i + 2 * j_of_lane();
     int m = plan.row(tile) + block_of_cluster() * BM + 64 * h + threadIdx.x / 32 * 16 + r_of_lane();
     finish(result, bias, sum.x, sum.y, m, n, M, N);

@@ -4,11 +4,12 @@ Each thread has eight elements. n is below 2^31 - 2^20. Outputs may be inputs of
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 #include "gelu.cuh"
 
 __device__ int first_of_thread() { return (blockIdx.x * blockDim.x + threadIdx.x) * 8; }
 
-extern "C" __global__ void gelu_forward_v1(floatX* out, const floatX* x, int n)
+extern "C" __global__ void gelu_forward_v1(Factor* out, const floatX* x, int n)
 {
     int i = first_of_thread();
     if (i >= n) return;

@@ -9,8 +9,8 @@ EACH = 8  # elements of a thread: 128 bits
 
 
 def gelu_forward(out, x):
-    """*out = GELU(x), the tanh form; 16 bits, any shape. out may be x."""
-    _launch("gelu_forward_v1", out, out, x)
+    """*out = GELU(x), the tanh form; 16 bits, any shape. out may be x, or uint8 for e4m3."""
+    _launch("gelu_forward_v1", x, out, x, eight=out)
 
 
 def gelu_backward(dx, dout, x):
@@ -33,6 +33,6 @@ def scale(grads, factor):
     _launch("scale_v1", grads, grads, np.float32(factor))
 
 
-def _launch(name, of_16_bits, *arguments):
+def _launch(name, of_16_bits, *arguments, eight=None):
     n = of_16_bits.size
-    kernel_for(of_16_bits, "pointwise", name)((blocks_for(n, EACH),), (THREADS,), (*arguments, np.int32(n)))
+    kernel_for(of_16_bits, "pointwise", name, out=eight)((blocks_for(n, EACH),), (THREADS,), (*arguments, np.int32(n)))

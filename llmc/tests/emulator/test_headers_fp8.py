@@ -50,6 +50,52 @@ def test_ties_limits_and_nan():
     np.testing.assert_array_equal(converted("__nv_cvt_float_to_fp8(x[i], __NV_NOSAT, __NV_E4M3)", x), nosat)
 
 
+def ptx(instruction, check=True, **inputs):
+    """(n,): what a cvt makes of each; `b` goes to the lower byte."""
+    letters = {"float32": "f", "uint32": "r", "uint16": "h"}
+    to_pair = instruction.endswith("x2.f32") or instruction.endswith("f16x2")
+    letter, out = ("h", np.uint16) if to_pair else ("r", np.uint32)
+    n, given = len(inputs["a"]), ", ".join(f'"{letters[x.dtype.name]}"({name}[i])' for name, x in inputs.items())
+    operands, out = ", ".join(f"%{k}" for k in range(1 + len(inputs))), np.zeros(n, out)
+    body = f'  if (i < {n}) asm("{instruction} {operands};" : "={letter}"(out[i]) : {given});'
+    run(body, check, 256, "", -(-n // 256), **inputs, out=out)
+    return out
+
+
+def nearest(name, x):
+    """(n,) uint8: x (n,) float32 as fp8, saturated. Every NaN is 0x7f."""
+    dtype, largest = KINDS[name]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(np.isnan(x), 0x7F, np.clip(x, -largest, largest).astype(dtype).view(np.uint8))
+
+
+@pytest.mark.parametrize("relu", ["", ".relu"])
+@pytest.mark.parametrize("name", KINDS)
+def test_ptx_makes_pairs(name, relu):
+    above, below = FLOATS, FLOATS[::-1].copy()
+    positive = [np.where(x < 0, 0, x) if relu else x for x in (above, below)]
+    if relu:
+        positive = [np.where(x == 0, np.float32(0), x) for x in positive]  # not -0
+    got = ptx(f"cvt.rn.satfinite{relu}.{name}x2.f32", False, a=above, b=below)
+    np.testing.assert_array_equal(got >> 8, nearest(name, positive[0]))
+    np.testing.assert_array_equal(got & 0xFF, nearest(name, positive[1]))
+    halves = HALVES.astype(np.float16).view(np.uint16)
+    words = halves.astype(np.uint32) << 16 | halves[::-1]
+    got = ptx(f"cvt.rn.satfinite{relu}.{name}x2.f16x2", False, a=words)
+    np.testing.assert_array_equal(got >> 8, nearest(name, positive[0][:65536]))
+    np.testing.assert_array_equal(got & 0xFF, nearest(name, positive[0][65535::-1]))
+
+
+@CHECKED
+@pytest.mark.parametrize("name", KINDS)
+def test_ptx_makes_halves_of_pairs(name, check):
+    pairs = np.arange(65536, dtype=np.uint16)[:: 7 if check else 1].copy()
+    for relu in ("", ".relu"):
+        halves = ptx(f"cvt.rn{relu}.f16x2.{name}x2", check, a=pairs).view(np.float16).reshape(-1, 2)
+        expected = pairs.view(np.uint8).view(KINDS[name][0]).astype(np.float16).reshape(-1, 2)
+        np.testing.assert_array_equal(halves, np.where(expected < 0, 0, expected) if relu else expected)
+
+
 @CHECKED
 @pytest.mark.parametrize("name", KINDS)
 def test_all_bytes_as_floats_and_halves(name, check):
@@ -82,3 +128,22 @@ def test_arrays_of_fp8_are_passed_as_bytes_or_by_their_dtype():
     for x in (np.array([2], np.float32), np.array([2], ml_dtypes.float8_e5m2)):
         with pytest.raises(KernelError, match=r"`const __nv_fp8_e4m3\* x` expects float8_e4m3fn"):
             RawKernel(code, "k")((1,), (1,), (y, x))
+
+
+@CHECKED
+def test_bytes_for_structs_of_one_byte_and_for_unsigned_char(check):
+    code = """struct e4m3 { unsigned char bits; };
+    extern "C" __global__ void k(e4m3* y, const e4m3* x, unsigned char* z) {
+        int i = threadIdx.x;
+        y[i] = x[i];
+        z[i] = x[31 - i].bits; }"""
+    x = np.arange(32, dtype=np.uint8)
+    for dtype in (np.uint8, ml_dtypes.float8_e4m3fn):
+        y, z = np.zeros(32, dtype), np.zeros(32, np.uint8)
+        RawKernel(code, "k", check=check)((1,), (32,), (y, x.view(dtype), z))
+        np.testing.assert_array_equal(y.view(np.uint8), x)
+        np.testing.assert_array_equal(z, x[::-1])
+    short = np.zeros(16, np.uint8)
+    if check:
+        with pytest.raises(KernelError, match=r"y\[16\]"):
+            RawKernel(code, "k")((1,), (32,), (short, x, z))

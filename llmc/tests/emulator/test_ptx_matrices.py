@@ -76,7 +76,7 @@ def test_stmatrix_and_movmatrix(check):
 
 # ------------------------------------------------------------------------------------------------------- mma.sync
 
-BF16 = ml_dtypes.bfloat16
+BF16, FP8 = ml_dtypes.bfloat16, {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 SHAPES = {  # k, types as in the instruction: (elements of A and B, of C and D)
     (4, "f32.tf32.tf32.f32"): (F32, F32),
     (8, "f32.tf32.tf32.f32"): (F32, F32),
@@ -89,6 +89,7 @@ SHAPES = {  # k, types as in the instruction: (elements of A and B, of C and D)
     (16, "s32.s8.s8.s32"): (np.int8, np.int32),
     (32, "s32.s8.s8.s32"): (np.int8, np.int32),
     (32, "s32.u8.s8.s32"): (np.uint8, np.int32),
+    **{(32, f"f32.{a}.{b}.f32"): (FP8[a], F32) for a in FP8 for b in FP8},
 }
 
 
@@ -156,7 +157,7 @@ def numbers(k, types):
         a, b = (rng.randint(0, 256, shape).astype(np.uint8) for shape in ((16, k), (k, 8)))
         return a.view(element), b.view(np.int8), rng.randint(-(10**6), 10**6, (16, 8)).astype(accumulator)
     a, b = (rng.randint(-8, 9, shape).astype(F32).astype(element) for shape in ((16, k), (k, 8)))
-    return a, b, rng.randint(-64, 65, (16, 8)).astype(accumulator)
+    return a, b.astype(FP8.get(types.split(".")[2], element)), rng.randint(-64, 65, (16, 8)).astype(accumulator)
 
 
 @CHECKED
@@ -185,6 +186,18 @@ def test_the_last_13_bits_of_a_tf32_do_not_count_and_products_are_added_in_f32()
     d = elements(out.reshape(-1, 32), F32)
     np.testing.assert_allclose(d, cut[0] @ cut[1] + c, rtol=2e-6, atol=2e-6)
     assert np.abs(d - (a @ b + c)).max() > 1e-4  # and it is not the product of the floats
+
+
+@pytest.mark.parametrize("types", [("e4m3", "e5m2"), ("e5m2", "e4m3")], ids=".".join)
+def test_every_finite_fp8_in_a_product(types):
+    a, b = (np.arange(256, dtype=U32).astype(np.uint8).view(FP8[name]) for name in types)
+    a, b = (np.resize(x[np.isfinite(x.astype(F32))], 512).astype(x.dtype).reshape(16, 32) for x in (a, b))
+    b, c = np.roll(b, 3, 1)[8:].T, np.ones((16, 8), F32)
+    parts = fragments(a, b, c)
+    x, out = np.concatenate([word for part in parts for word in part]), np.zeros(128, U32)
+    run(product(32, ".".join(("f32", *types, "f32")), *map(len, parts), F32), x=x, out=out)
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    assert (np.abs(elements(out.reshape(-1, 32), F32) - (a @ b + c)) <= 2e-6 * (np.abs(a) @ np.abs(b) + c)).all()
 
 
 # ---------------------------------------------------------------------------------------------------- checks

@@ -1,13 +1,17 @@
 """wgmma in its forms, against NumPy: shapes, types, layouts in shared memory, A from registers, signs."""
 
+import re
+
 import numpy as np
 import pytest
 
 from llmc.cuda import RawKernel
-from llmc.tests.emulator.wgmma import HEAD, Form, module, result
+from llmc.errors import KernelError
+from llmc.tests.emulator.wgmma import HEAD, Form, dtypes, module, result
 
 pytestmark = pytest.mark.usefixtures("emulator")
 
+MIXED = [Form(n=128, type=a, type_b=b, adds=False) for a, b in (("e4m3", "e5m2"), ("e5m2", "e4m3"))]
 FORMS = (
     *(Form(n=n) for n in (8, 24, 256)),
     *(Form(swizzle=swizzle) for swizzle in (0, 32, 64)),
@@ -21,6 +25,10 @@ FORMS = (
     Form(adds=False, minus_a=True),
     Form(minus_a=True, minus_b=True),
     Form(minus_b=True, type="tf32"),
+    *(Form(n=40, type="e4m3", swizzle=swizzle) for swizzle in (0, 32, 64, 128)),
+    *(Form(n=32, type="e5m2", sum=sums, minus_a=True, steps=9) for sums in ("f32", "f16")),
+    *(Form(n=16, from_registers=True, type=a, type_b=b) for a, b in (("e4m3", "e5m2"), ("e5m2", "e5m2"))),
+    *MIXED,
 )
 
 
@@ -28,6 +36,17 @@ FORMS = (
 def test_product(form):
     got, expected = result(form, module(FORMS, True).get_function(form.name))
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("form", MIXED, ids=lambda form: form.name)
+def test_every_number_of_8_bits(form):
+    of_a, of_b = dtypes(form)
+    for is_a, dtype in enumerate((of_b, of_a)):
+        every = np.arange(256, dtype=np.uint8).view(dtype)
+        every = np.resize(every[np.isfinite(every.astype(np.float32))], (64 if is_a else 128, 128)).astype(dtype)
+        every[0, 5] = np.nan
+        operands = (every, np.eye(128).astype(of_b)) if is_a else (np.eye(64, 128).astype(of_a), every)
+        np.testing.assert_array_equal(*result(form, module(FORMS, True).get_function(form.name), operands))
 
 
 def test_product_without_checks():
@@ -78,6 +97,19 @@ extern "C" __global__ void in_turns(float* out) {
 }
 """
 )
+
+
+WRONG = {
+    "m64n8k16.f32.e4m3.e4m3": "for wgmma it supports m64nNk16 of f16 and bf16, m64nNk8 of tf32 and m64nNk32 of e4m3",
+    "m64n8k32.f32.bf16.bf16": "does not run the PTX instruction `wgmma.mma_async.sync.aligned.m64n8k32.f32.bf16.bf16`",
+    "m64n8k32.f32.e4m3.e5m2": "has 6 operands, not 8",  # fp8 lies along k: there is no transposition
+}
+
+
+@pytest.mark.parametrize("kind, said", WRONG.items(), ids=WRONG)
+def test_forms_that_there_are_not(kind, said):
+    with pytest.raises(KernelError, match=re.escape(said)):
+        RawKernel(ANYTHING.replace("m64n8k16.f32.bf16.bf16", kind), "in_turns")((1,), (128,), (np.zeros(128, "f4"),))
 
 
 @pytest.mark.parametrize("check", [True, False], ids=["checked", "plain"])

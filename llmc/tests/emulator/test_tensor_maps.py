@@ -132,6 +132,19 @@ def test_arrays_with_gaps_and_in_another_order():
     np.testing.assert_array_equal(copied(blocks, (4, 2, 8), (0, 3, 0)), blocks[:, 3:5])
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_numbers_of_8_bits(dtype):
+    array = np.random.default_rng(0).integers(0, 256, (96, 256), np.uint8).view(dtype)
+    tile = copied(array, (64, 128), (32, 128), 128).view(np.uint8)
+    for row in range(64):
+        order = np.arange(8) ^ row % 8
+        np.testing.assert_array_equal(tile[row].reshape(8, 16)[order].reshape(-1), array.view(np.uint8)[32 + row, 128:])
+    again = np.zeros_like(array)
+    copied(again, tile.shape, (32, 128), 128, loads=False, tile=tile.view(dtype))
+    np.testing.assert_array_equal(again.view(np.uint8)[32:, 128:], array.view(np.uint8)[32:, 128:])
+    assert not again.view(np.uint8)[:32].any() and not again.view(np.uint8)[:, :128].any()
+
+
 @pytest.mark.parametrize("loads", [True, False])
 def test_a_copy_is_one_request_for_whole_sectors(loads):
     array = numbers((8, 32))  # rows of four sectors
@@ -145,6 +158,7 @@ WRONG = {
     "rows of the box": (lambda: (numbers((8, 8)), (4, 3)), "3 · 4 = 12 bytes, which is not a multiple of 16"),
     "too large": (lambda: (numbers((512, 8)), (512, 8)), "1 to 256 elements"),
     "swizzle": (lambda: (numbers((8, 64)), (8, 64), 128), "at most 128 fit: make the box 32 elements wide"),
+    "swizzle of bytes": (lambda: (numbers((8, 256), np.uint8), (8, 256), 128), "make the box 128 elements wide"),
     "no swizzle": (lambda: (numbers((8, 64)), (8, 4), 16), "it must be 0, 32, 64 or 128"),
     "axes": (lambda: (numbers((8, 64)), (8,)), "1 axes, the array 2"),
     "strides": (lambda: (numbers((8, 6)), (4, 4)), "24 bytes apart, not a positive multiple of 16"),

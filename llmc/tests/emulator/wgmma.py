@@ -12,7 +12,7 @@ class Form(NamedTuple):
     """D (64, n) = ± A (64, k) · B (k, n) [+ C], in `steps` wgmmas of 32 bytes along k."""
 
     n: int = 64
-    type: str = "bf16"  # of A and B: bf16, f16, tf32
+    type: str = "bf16"  # of A and B: bf16, f16, tf32, e4m3, e5m2
     sum: str = "f32"  # f32, f16
     swizzle: int = 128  # bytes of a row of shared memory; 0: none
     m_major: bool = False  # A lies along m in memory, B along n
@@ -22,11 +22,12 @@ class Form(NamedTuple):
     minus_a: bool = False
     minus_b: bool = False
     steps: int = 4
+    type_b: str = ""  # of B, if it is another
 
     @property
     def size(self) -> int:
         """Bytes of an element of A and B."""
-        return 4 if self.type == "tf32" else 2
+        return {"tf32": 4, "e4m3": 1, "e5m2": 1}.get(self.type, 2)
 
     @property
     def name(self) -> str:
@@ -94,11 +95,11 @@ def kernel(form: Form) -> str:
     at_b = count + (4 if form.from_registers else 1)
     a_in = ", ".join(f'"r"(ra[{i}])' for i in range(4)) if form.from_registers else '"l"(da)'
     scales = f"{-1 if form.minus_a else 1}, {-1 if form.minus_b else 1}"
-    majors = "" if form.size == 4 else f", {int(form.n_major)}"
-    majors = majors if form.from_registers or form.size == 4 else f", {int(form.m_major)}{majors}"
+    majors = "" if form.size != 2 else f", {int(form.n_major)}"
+    majors = majors if form.from_registers or form.size != 2 else f", {int(form.m_major)}{majors}"
     mode = {0: 0, 128: 1, 64: 2, 32: 3}[form.swizzle]
     k = 32 // form.size
-    kind = f"m64n{form.n}k{k}.{form.sum}.{form.type}.{form.type}"
+    kind = f"m64n{form.n}k{k}.{form.sum}.{form.type}.{form.type_b or form.type}"
     bytes_a, bytes_b = (each.rows * each.width * form.size for each in (a, b))
     slab_a, slab_b = (each.rows * (form.swizzle or 16) for each in (a, b))
     loads_a = (
@@ -180,13 +181,22 @@ def module(forms, check=None):
     return RawModule(code=HEAD + "".join(map(kernel, forms)), options=("-arch=sm_90a",), check=check)
 
 
-def result(form: Form, function):
-    """(D as its kernel makes it, as NumPy does), both (64, n). Small integers: every order of the sums is exact."""
+def dtypes(form: Form):
+    """Of A and of B."""
     import ml_dtypes
 
-    dtype = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32}[form.type]
-    rng = np.random.default_rng(form.n)
-    a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((64, form.k), (form.n, form.k)))
+    known = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "tf32": np.float32}
+    known |= {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+    return known[form.type], known[form.type_b or form.type]
+
+
+def result(form: Form, function, operands=None):
+    """(D as its kernel makes it, as NumPy does), both (64, n). Small integers: every order of the sums is exact.
+
+    operands: A (64, k) and B (n, k) in place of these.
+    """
+    rng, shapes = np.random.default_rng(form.n), ((64, form.k), (form.n, form.k))
+    a, b = operands or (rng.integers(-4, 5, shape).astype(dtype) for shape, dtype in zip(shapes, dtypes(form)))
     sums = np.float32 if form.sum == "f32" else np.float16
     c = rng.integers(-16, 17, (64, form.n)).astype(sums)
     plans = operand(form, 64, not form.m_major), operand(form, form.n, not form.n_major)
@@ -207,5 +217,5 @@ def result(form: Form, function):
 
 
 def _bits(array):
-    """bfloat16 as its bits: a GPU's arrays have no such dtype."""
-    return array.view(np.uint16) if array.dtype.itemsize == 2 and array.dtype.kind not in "f" else array
+    """bfloat16 and fp8 as their bits: a GPU's arrays have no such dtypes."""
+    return array if array.dtype.kind == "f" else array.view(f"u{array.dtype.itemsize}")

@@ -24,8 +24,8 @@ def gpu(monkeypatch):
 
 def test_a_known_gpu_has_nvidias_numbers(gpu):
     find = gpu("NVIDIA H200")
-    assert [find("cuda", name) for name in ("fp32", "tf32", "bf16", "fp16")] == [
-        peaks.Peak(tflops * 1e12, "NVIDIA H200") for tflops in (67.0, 494.5, 989.5, 989.5)
+    assert [find("cuda", name) for name in ("fp32", "tf32", "bf16", "fp16", "fp8")] == [
+        peaks.Peak(tflops * 1e12, "NVIDIA H200") for tflops in (67.0, 494.5, 989.5, 989.5, 1979.0)
     ]
     assert gpu("Tesla T4")("cuda", "fp16") == peaks.Peak(65e12, "Tesla T4")
 
@@ -43,8 +43,9 @@ def test_an_emulator_has_no_peak(monkeypatch):
 
 def test_the_table_is_plausible():
     for name, rates in peaks.PEAKS.items():
-        assert len(rates) == len(peaks.PRECISIONS) and not name.startswith("NVIDIA"), name
-        fp32, tf32, bf16, fp16 = rates
+        assert len(rates) in (4, 5) and not name.startswith("NVIDIA"), name
+        fp32, tf32, bf16, fp16, *fp8 = rates
+        assert not fp8 or 1.9 < fp8[0] / bf16 < 2.1, name
         assert (tf32 is None) == (bf16 is None), name
         assert fp32 < fp16 and (bf16 is None or (fp32 <= tf32 < bf16 == fp16)), name
         assert tf32 is None or 1.9 < bf16 / tf32 < 2.1, name

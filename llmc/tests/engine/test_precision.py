@@ -69,8 +69,8 @@ def test_a_model_without_16_bits_has_one_type_and_no_master(name):
 
 
 def test_what_cannot_be_is_one_sentence(monkeypatch):
-    with pytest.raises(UserError, match="no precision 'fp8'; choose one of fp32, tf32, bf16, fp16, fp64"):
-        GPT2(SMALL, "numpy", "fp8")
+    with pytest.raises(UserError, match="no precision 'fp4'; choose one of fp32, tf32, bf16, fp16, fp8, fp64"):
+        GPT2(SMALL, "numpy", "fp4")
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(UserError, match="bf16 needs ml_dtypes; run `.*install ml_dtypes`"):
         find_precision("bf16")

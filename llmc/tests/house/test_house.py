@@ -20,7 +20,8 @@ TOP_LEVEL = """README.md CHANGELOG.md CITATION.cff environment.yml pyproject.tom
 LESSONS = """00_start_here 01_layernorm 02_embeddings 03_matmul 04_gelu_residual 05_softmax_crossentropy 06_attention
     07_gpt2_model 08_tokens 09_adamw 10_training_loop 11_fast_on_cpu 12_first_kernels 13_reductions 14_backward_kernels
     15_matmul_kernels 16_attention_kernels 17_gpu_training 18_number_formats 19_tensor_cores
-    20_mixed_precision_training 21_many_gpus 22_train_gpt2 23_sample_gpt2 24_evaluate_and_reproduce""".split()
+    20_mixed_precision_training 21_many_gpus 22_train_gpt2 23_sample_gpt2 24_evaluate_and_reproduce
+    25_fp8_training""".split()
 OPTIONAL = {"torch", "cupy", "numba", "matplotlib", "tiktoken", "tqdm", "IPython"}
 MAGICS = {"matplotlib", "config", "timeit", "time"}  # an unknown one would pass under nbval; these always exist
 # Written so that the pattern does not find itself here.

@@ -93,7 +93,8 @@ WAYS = {
     "attention_hopper_backward": [""],
     "matmul_tma": [""],
     "matmul_roles": ["FLOAT16=1"],
-    "matmul_persistent": ["", f"A_RUNS=0 B_RUNS=0 ADD=1 GELU=0 {MORE[0].defines}", f"GELU=1 {MORE[1].defines}"],
+    "matmul_persistent": ["", f"A_RUNS=0 B_RUNS=0 ADD=1 GELU=0 {MORE[0].defines}", f"GELU=1 {MORE[1].defines}"]
+    + [f"A_RUNS=1 B_RUNS=1 ADD={gelu == 0:d} A_TYPE=e5m2 GELU={gelu} {MORE[0].defines}" for gelu in range(3)],
 }
 
 

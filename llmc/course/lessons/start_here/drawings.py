@@ -15,6 +15,7 @@ PARTS = {  # part: what it is about, its lessons
         "18_number_formats 19_tensor_cores 20_mixed_precision_training"),
     "V · GPT-2": ("train it, sample it, judge it",
         "21_many_gpus 22_train_gpt2 23_sample_gpt2 24_evaluate_and_reproduce"),
+    "VI · Beyond llm.c": ("eight bits are enough", "25_fp8_training"),
 }  # fmt: skip
 
 CARDS = {  # array: column, row, how many numbers wide, shape, how it is made
@@ -51,7 +52,7 @@ def draw_map(here):
     """The lessons, a row for each part; those whose names (stems of files) are in `here` are filled."""
     lessons = [lesson for _, names in PARTS.values() for lesson in names.split()]
     ready = sum(lesson in here for lesson in lessons)
-    title = f"Five parts lead from one layer to a trained GPT-2; {ready} of {len(lessons)} lessons are here (filled)"
+    title = f"Six parts lead from one layer to a trained GPT-2; {ready} of {len(lessons)} lessons are here (filled)"
     figure, ax = blank_axes((-2.75, 7.0), (-len(PARTS) + 0.55, 0.5), title)
     for row, (part, (about, names)) in enumerate(PARTS.items()):
         ax.text(-2.7, -row + 0.05, part, weight="bold", va="bottom" if about else "center")

@@ -104,7 +104,8 @@ def _pointer(parameter, value):
         raise parameter.wrong(
             f"is read-only, but `{parameter.declared}` may write to it; copy the array, or declare the parameter const"
         )
-    return Argument(parameter.name, value, None, parameter.const, points=parameter.kind[0] == "s")
+    points = parameter.kind[0] == "s" and int(parameter.kind[1:]) >= 8  # an address has 8 bytes
+    return Argument(parameter.name, value, None, parameter.const, points=points)
 
 
 def _no_array(parameter, value):

@@ -8,11 +8,11 @@ struct LlmcProduct {
     const unsigned* a;       // four registers of A, null: it is in shared memory
     unsigned long long from_a, from_b;  // descriptors of matrices there
     int n, count;
-    int type;                // of A and B: LLMC_F16, LLMC_BF16, LLMC_TF32
+    int type, type_b;        // of A and B, which differ only if both are fp8
     bool half, adds;         // the sum is in f16; it is added to
     bool minus_a, minus_b, along_m, along_n;  // A, B are negated, or lie along m, n instead of along k
 };
-enum { LLMC_F16, LLMC_BF16, LLMC_TF32 };
+enum { LLMC_F16, LLMC_BF16, LLMC_TF32, LLMC_E4M3, LLMC_E5M2 };
 
 extern "C" {
 void llmc_mbarrier_init(void* at, unsigned count);

@@ -109,7 +109,7 @@ struct Hopper {
     std::vector<Delivered> delivered;
     Warpgroup groups[GROUPS];
     bool fenced[MAX_THREADS];  // by wgmma.fence, at least once
-    float a[64][16], b[16][256];  // of the product that is made
+    float a[64][32], b[32][256];  // of the product that is made
 };
 
 // clocks.cpp

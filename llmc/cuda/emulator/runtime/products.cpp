@@ -100,8 +100,13 @@ static uint16_t half_bits(float value) {  // to the nearest, ties to even
     return sign | (magnitude + 0xfffu + (magnitude >> 13 & 1) - 0x38000000u) >> 13;
 }
 
-static float value_of_bits(uint32_t bits, int type) {
+static int size_of(int type) { return type == LLMC_TF32 ? 4 : type >= LLMC_E4M3 ? 1 : 2; }  // bytes
+
+static float value_of_bits(uint32_t bits, int type) {  // the low ones, as many as the type has
     if (type == LLMC_F16) return half_value(bits);
+    if (type == LLMC_E5M2) return half_value(bits << 8);  // the upper byte of a half
+    if (type == LLMC_E4M3)  // as a half it would have the exponent of a number 256 times smaller
+        return (bits & 0x7f) == 0x7f ? __builtin_nanf("") : 256 * half_value((bits & 0x80) << 8 | (bits & 0x7f) << 7);
     bits = type == LLMC_BF16 ? bits << 16 : bits & ~0x1fffu;
     float value;
     memcpy(&value, &bits, 4);
@@ -194,30 +199,31 @@ static std::shared_ptr<Accumulator> sum_of(Warpgroup& group) {
 
 typedef float Lanes __attribute__((vector_size(32), aligned(4)));
 
+// Products are added up in f32. (Of fp8, Hopper's tensor cores keep about 14 bits when they add: that is not imitated.)
 static void multiply_now(Worker& w, const Product& p) {
     const LlmcProduct& asked = p.asked;
-    int n = asked.n, size = asked.type == LLMC_TF32 ? 4 : 2, depth = 32 / size, per = 4 / size;
+    int n = asked.n, size = size_of(asked.type), depth = 32 / size, per = 4 / size;
     auto& a = w.hopper->a;
     auto& b = w.hopper->b;
-    auto element = [&](const Matrix& m, int row, int k) {
+    auto element = [&](const Matrix& m, int row, int k, int type) {
         uint32_t bits = 0;
         memcpy(&bits, m.element(row, k), size);
-        return value_of_bits(bits, asked.type);
+        return value_of_bits(bits, type);
     };
     if (asked.a) {
         for (int t = 0; t < GROUP; t++)
             for (int i = 0; i < 4; i++)
                 for (int e = 0; e < per; e++)
                     a[row_of(t, i, true)][per * (t % 4 + 4 * (i / 2)) + e] =
-                        value_of_bits(size == 4 ? p.a[4 * t + i] : p.a[4 * t + i] >> 16 * e & 0xffff, asked.type);
+                        value_of_bits(p.a[4 * t + i] >> 8 * size * e, asked.type);
     } else {
         Matrix m = matrix_of(w, asked.from_a, !asked.along_m, size);
         for (int row = 0; row < 64; row++)
-            for (int k = 0; k < depth; k++) a[row][k] = element(m, row, k);
+            for (int k = 0; k < depth; k++) a[row][k] = element(m, row, k, asked.type);
     }
     Matrix m = matrix_of(w, asked.from_b, !asked.along_n, size);
     for (int column = 0; column < n; column++)
-        for (int k = 0; k < depth; k++) b[k][column] = element(m, column, k);
+        for (int k = 0; k < depth; k++) b[k][column] = element(m, column, k, asked.type_b);
     float sign = asked.minus_a != asked.minus_b ? -1 : 1;
     for (int row = 0; row < 64; row++)
         for (int column = 0; column < n; column += 8) {

@@ -81,7 +81,7 @@ extern "C" void llmc_wgmma(const LlmcProduct* mine, int line) {
     together(w, MULTIPLY, line, pc, FRAME, mine, [&](Warpgroup& group, int first) {
         const LlmcProduct& asked = *group.slots[0];
         Product p = {asked, {}, nullptr, pc, 0};
-        int size = asked.type == LLMC_TF32 ? 4 : 2;
+        int size = size_of(asked.type);
         p.sum = sum_of(group);
         if (w.launch->checked) {
             check_fences(w, group, *p.sum, first, pc, line);

@@ -9,6 +9,7 @@ The functions are in ../../include/ptx/ (namespace llmc_ptx) unless they begin w
 
 INTEGER = "u16|s16|u32|s32|u64|s64"
 HALVES = "f16|f16x2|bf16|bf16x2"
+FP8 = "e4m3|e5m2"
 BITS = "b16|b32|b64"
 ANY = f"{BITS}|{INTEGER}|f32|f64"
 MEMORY = f"b8|u8|s8|{ANY}"
@@ -41,6 +42,7 @@ MATRICES = (
     (MMA + "k16.row.col.f16.f16.f16.f16", "=f16x2x2 x32x4 x32x2 f16x2x2", "mma<16, f16, f16, f16x2>"),
     (MMA + "k16.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x2 x32x1 s32x4", "mma<16, {A}, {B}, s32>"),
     (MMA + "k32.row.col.s32.<A:s8|u8>.<B:s8|u8>.s32", "=s32x4 x32x4 x32x2 s32x4", "mma<32, {A}, {B}, s32>"),
+    (MMA + f"k32.row.col.f32.<A:{FP8}>.<B:{FP8}>.f32", "=f32x4 x32x4 x32x2 f32x4", "mma<32, {A}, {B}, f32>"),
     # the registers of a square of f16 are eight, each pair of numbers with two lanes
     (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.bf16", "=x32x4 [S] u32", "wmma_load<{w}, {o}, 4>"),
     (f"wmma.load.<w:a|b>.sync.aligned.<o:row|col>{SQUARE}.f16", "=x32x8 [S] u32", "wmma_load<{w}, {o}, 8>"),
@@ -183,12 +185,17 @@ WARPGROUPS = (
     (f"{WGMMA}k16.<A:f32>.<T:bf16>.bf16", "sum x32x4 b64 pred n n n", "wgmma_a<{N}, {A}, {T}>"),
     (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum b64 b64 pred n n", "wgmma_along_k<{N}, {A}, {T}>"),
     (f"{WGMMA}k8.<A:f32>.<T:tf32>.tf32", "sum x32x4 b64 pred n n", "wgmma_a_along_k<{N}, {A}, {T}>"),
+    (f"{WGMMA}k32.<A:f32|f16>.<T:{FP8}>.<B:{FP8}>", "sum b64 b64 pred n n", "wgmma_along_k<{N}, {A}, {T}, {B}>"),
+    (f"{WGMMA}k32.<A:f32|f16>.<T:{FP8}>.<B:{FP8}>", "sum x32x4 b64 pred n n", "wgmma_a_along_k<{N}, {A}, {T}, {B}>"),
 )
 NUMBER = f"u8|s8|{INTEGER}|f16|bf16|f32|f64"
 CONVERSIONS = (
     ("cvt.rna.tf32.f32", "=x32 f32", "cvt_rna_tf32"),
     ("cvt.rn[.<relu:relu>].f16x2.f32", "=f16x2 f32 f32", "cvt_pair<f16x2, f16, {relu}>"),
     ("cvt.rn[.<relu:relu>].bf16x2.f32", "=bf16x2 f32 f32", "cvt_pair<bf16x2, bf16, {relu}>"),
+    (f"cvt.rn.satfinite[.<relu:relu>].<T:{FP8}>x2.f32", "=b16 f32 f32", "cvt_to_fp8<{T}, {relu}>"),
+    (f"cvt.rn.satfinite[.<relu:relu>].<T:{FP8}>x2.f16x2", "=b16 f16x2", "cvt_to_fp8<{T}, {relu}>"),
+    (f"cvt.rn[.<relu:relu>].f16x2.<T:{FP8}>x2", "=f16x2 b16", "cvt_from_fp8<{T}, {relu}>"),
     (f"cvt[.<R:rn|rz|rm|rp|rni|rzi|rmi|rpi>].<D:{NUMBER}>.<F:{NUMBER}>", "=~D ~F", "cvt<{D}, {F}, {R}>"),
     (f"cvt[.<R:rn|rz|rm|rp|rni|rzi|rmi|rpi>].sat.<D:{NUMBER}>.<F:{NUMBER}>", "=~D ~F", "cvt_sat<{D}, {F}, {R}>"),
 )

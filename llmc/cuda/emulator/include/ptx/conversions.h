@@ -53,6 +53,15 @@ LLMC_INLINE Pair cvt_pair(f32 high, f32 low) {  // cvt.rn.bf16x2.f32 %0, high, l
     if (relu) high = high > 0 || isnan(high) ? high : 0, low = low > 0 || isnan(low) ? low : 0;
     return {One(low), One(high)};
 }
+template <class T, bool relu>
+LLMC_INLINE b16 cvt_to_fp8(f32 high, f32 low) {  // cvt.rn.satfinite.e4m3x2.f32 %0, high, low
+    return __nv_cvt_float2_to_fp8x2(cvt_pair<float2, f32, relu>(high, low), __NV_SATFINITE, T::kind);
+}
+template <class T, bool relu> LLMC_INLINE b16 cvt_to_fp8(f16x2 x) { return cvt_to_fp8<T, relu>(x.y, x.x); }
+template <class T, bool relu>
+LLMC_INLINE f16x2 cvt_from_fp8(b16 x) {
+    return cvt_pair<f16x2, f16, relu>(llmc_from_fp8(x >> 8, T::kind), llmc_from_fp8(x & 0xff, T::kind));
+}
 // The tf32 nearest to a float, ties away from zero. A NaN stays one.
 LLMC_INLINE b32 cvt_rna_tf32(f32 x) { return llmc_tf32(x); }
 }  // namespace llmc_ptx

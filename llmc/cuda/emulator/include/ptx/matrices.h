@@ -1,7 +1,7 @@
 // What a warp does together for its tensor cores: ldmatrix, stmatrix, movmatrix, mma.sync, wmma.
 //
 // How the 32 lanes share a matrix is the same for all element types. A register holds 32 bits of a row: one tf32, two
-// f16 or bf16, four s8. With g = lane / 4 and t = lane % 4, and `per` elements in a register:
+// f16 or bf16, four s8 or fp8. With g = lane / 4 and t = lane % 4, and `per` elements in a register:
 //     A (16 x k)   register i: row g + 8 * (i % 2), columns per * (t + 4 * (i / 2)) and the per - 1 after it
 //     B (k x 8)    register i: column g,            rows    per * (t + 4 * i)       and the per - 1 after it
 //     C, D (16 x 8)            row g + 8 * (i / 2), column 2 * t + i % 2; of f16, two of them in a register
@@ -78,7 +78,11 @@ LLMC_INLINE b32 movmatrix(b32 reg, LLMC_HERE) {  // the transposed matrix
 
 // ------------------------------------------------------------------------------------------------------------- mma
 // What one element is worth: `bits` of a register, and the type in which products are added up.
-template <class T> struct Element;
+template <class T> struct Element {  // e4m3, e5m2
+    static constexpr int bits = 8;
+    using Sum = f32;
+    LLMC_METHOD static f32 value(u32 x) { return llmc_from_fp8(x, T::kind); }
+};
 template <> struct Element<f16> {
     static constexpr int bits = 16;
     using Sum = f32;
@@ -119,7 +123,7 @@ LLMC_QUIET void set_element(s32* d, int i, s32 value) { d[i] = value; }
 LLMC_QUIET void set_element(f16x2* d, int i, f32 value) { (i % 2 ? d[i / 2].y : d[i / 2].x) = value; }
 
 // The product of a warp. It is added up in f32 along k, then to c; a tensor core adds in an order of its own, and an
-// f16 is rounded once, at the end.
+// f16 is rounded once, at the end. Hopper's keep about 14 bits when they add products of fp8: that is not imitated.
 template <int k, class TA, class TB, class D>
 LLMC_QUIET void multiply(void** slots, unsigned) {
     using Sum = typename Element<TA>::Sum;
@@ -148,7 +152,7 @@ LLMC_QUIET void multiply(void** slots, unsigned) {
 LLMC_QUIET void together(const Product* mine, void (*last)(void**, unsigned), int line) {
     llmc_collective(~0u, LLMC_MMA, line, (void*)mine, last, __builtin_return_address(0));
 }
-// mma.sync.m16n8k<k>: d = a * b + c. TA, TB: f16, bf16, tf32, s8, u8. D: f32, s32, or f16x2 for f16 sums.
+// mma.sync.m16n8k<k>: d = a * b + c. TA, TB: f16, bf16, tf32, s8, u8, e4m3, e5m2. D: f32, s32, or f16x2 for f16 sums.
 template <int k, class TA, class TB, class D, int na, int nb, int nd>
 LLMC_INLINE Vector<D, nd> mma(Vector<b32, na> a, Vector<b32, nb> b, Vector<D, nd> c, LLMC_HERE) {
     static_assert(na == k * Element<TA>::bits / 64 && na == 2 * nb, "16 x k and k x 8 elements on 32 lanes");

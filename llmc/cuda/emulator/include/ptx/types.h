@@ -4,6 +4,7 @@
 
 #include "std/cuda_bf16.h"
 #include "std/cuda_fp16.h"
+#include "std/cuda_fp8.h"
 
 namespace llmc_ptx {
 typedef bool pred;
@@ -22,6 +23,8 @@ typedef __half2 f16x2;
 typedef __nv_bfloat16 bf16;
 typedef __nv_bfloat162 bf16x2;
 struct tf32 {};  // in a b32 register: a float whose last 13 bits do not count
+struct e4m3 { static constexpr auto kind = __NV_E4M3; };
+struct e5m2 { static constexpr auto kind = __NV_E5M2; };
 
 template <class T, int n>
 struct Vector {  // {a, b, c, d}

@@ -1,0 +1,233 @@
+"""The kernels of fp8: copies of 8 bits, products of them, and the backend next to NumPy's."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from llmc import cuda, kernels
+from llmc.backends import get_backend, reference
+from llmc.bench.step import training_step
+from llmc.errors import KernelError, UserError
+from llmc.kernels import tensor_cores
+from llmc.kernels.mixed import matmul_fp8, matmul_hopper, matmul_own
+from llmc.model import GPT2
+from llmc.parity.cases import CASES
+from llmc.precision import bfloat16, find_precision
+from llmc.tests.engine.test_fp8 import SMALL, X, Y
+from llmc.tests.kernels.test_mixed_products import CLUSTER, checked, close, hopper
+
+__all__ = ["checked"]
+TYPES = {"E4M3": ml_dtypes.float8_e4m3fn, "E5M2": ml_dtypes.float8_e5m2}
+LARGEST = {"E4M3": 448.0, "E5M2": 57344.0}
+
+
+def draw(*shape, seed=0, dtype=None):
+    return np.random.RandomState(seed).standard_normal(shape).astype(dtype or bfloat16())
+
+
+def eight(x, kind, scale=1.0):
+    """x times scale in 8 bits, as bytes."""
+    wide = x.astype(np.float32) * np.float32(scale)
+    return np.clip(wide, -LARGEST[kind], LARGEST[kind]).astype(TYPES[kind]).view(np.uint8)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("N, C", [(1, 1), (130, 37), (144, 272), (128, 128)])
+def test_copies(checked, kind, N, C):
+    x = draw(N, C) * np.float32(30).astype(bfloat16())
+    x.flat[0], x.flat[-1] = np.nan, 1e30
+    wanted = eight(x, kind, 32.0)  # (N, C)
+    rows, columns = matmul_fp8.copies("test", cuda.asarray(x), C, kind, 32.0)
+    for factor, expected in ((rows, wanted), (columns, wanted.T)):
+        got = cuda.asnumpy(factor.array).reshape(expected.shape)
+        np.testing.assert_array_equal(*(each.view(TYPES[kind]).astype(np.float32) for each in (got, expected.copy())))
+    kept, again = matmul_fp8.copies("test of bytes", cuda.asarray(wanted), C, kind, 32.0)
+    np.testing.assert_array_equal(cuda.asnumpy(again.array).reshape(C, N), wanted.T)
+    assert kept.scale == 32.0
+
+
+def factors(M, N, K, kind):
+    """Both factors, as bytes where kernels run, and their product in float64 with the scale 8 divided out."""
+    a, b = eight(draw(M, K), kind, 4.0), eight(draw(N, K, seed=1), "E4M3", 2.0)  # (M, K), (N, K)
+    wide = [each.view(t).astype(np.float64) for each, t in ((a, TYPES[kind]), (b, TYPES["E4M3"]))]
+    return cuda.asarray(a), cuda.asarray(b), wide[0] @ wide[1].T / 8  # …, (M, N)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("M, N, K", [(1, 1, 1), (130, 24, 72), (64, 48, 160)])
+@pytest.mark.parametrize("add", [False, True])
+def test_products(checked, kind, M, N, K, add):
+    a, b, wanted = factors(M, N, K, kind)
+    bias, before = draw(N, seed=2), draw(M, N, seed=3)
+    result = cuda.asarray(before.copy() if add else np.full((M, N), np.nan, bfloat16()))
+    both = matmul_fp8.Factor(a, kind, 4.0), matmul_fp8.Factor(b, "E4M3", 2.0)
+    matmul_fp8.product(result, *both, bias=cuda.asarray(bias), add=add)
+    wanted = wanted + bias.astype(np.float64) + (before.astype(np.float64) if add else 0.0)
+    allowed = dict(rtol=2.0**-7, atol=2e-3 * np.abs(wanted).max()) if cuda.device() == "gpu" else dict(rtol=2.0**-8)
+    np.testing.assert_allclose(cuda.asnumpy(result).astype(np.float64), wanted, **allowed)
+
+
+@hopper
+@pytest.mark.parametrize(
+    "kind, HIGH, BN, BUFFERS, shares, add",
+    [
+        ("E4M3", 2, 128, 2, 0, False),
+        ("E5M2", 2, 64, 2, 0, True),
+        ("E5M2", 1, 64, 1, 5, True),
+        ("E4M3", 3, 128, 2, 0, False),
+    ],
+)
+def test_products_on_hopper(checked, kind, HIGH, BN, BUFFERS, shares, add):
+    M, N, K = 264, 336, 400
+    a, b, wanted = factors(M, N, K, kind)
+    before = draw(M, N, seed=3)
+    result = cuda.asarray(before.copy())
+    product = matmul_own.Product("matmul_forward", result, a, b, M, N, K, None, add, kind=kind, scale=1 / 8)
+    assert matmul_hopper.fits(product)
+    tile = matmul_hopper.Tile(HIGH, BN, 3, BUFFERS, 1 if BN == 64 else CLUSTER, DOWN=2)
+    matmul_hopper.multiply(product, tile, shares)
+    wanted = wanted + (before.astype(np.float64) if add else 0.0)
+    assert close_on_tensor_cores(cuda.asnumpy(result).astype(np.float64), wanted)
+
+
+def close_on_tensor_cores(got, wanted):
+    """Whether each number is the nearest of 16 bits, but for what a GPU's sums of 8 bits lose."""
+    if cuda.device() == "emulator":
+        return close(got, wanted, bfloat16())
+    return np.abs(got - wanted).max() < 5e-3 * np.abs(wanted).max()
+
+
+@hopper
+@pytest.mark.parametrize("gelu", [1, 2])
+def test_gelu_leaves_hopper_in_8_bits(checked, gelu):
+    """GELU in e4m3 beside the product; GELU' times the product in e5m2, with the scale of a, and its column sums."""
+    M, N, K = 264, 336, 272
+    a, b, exact = factors(M, N, K, "E4M3" if gelu == 1 else "E5M2")
+    bias, pre = draw(N, seed=2), draw(M, N, seed=3)
+    low, sums = cuda.asarray(pre.copy()), cuda.asarray(draw(N, seed=4))
+    more = dict(to_gelu=low) if gelu == 1 else dict(before_gelu=low)
+    result = cuda.asarray(np.zeros((M, N), np.uint8))
+    kind, scale = ("E4M3", 1 / 8) if gelu == 1 else ("E5M2", 1 / 2)
+    vector = cuda.asarray(bias) if gelu == 1 else None
+    product = matmul_own.Product("matmul_forward", result, a, b, M, N, K, vector, **more, kind=kind, scale=scale)
+    tile, columns = matmul_hopper.Tile(2, 128, 3, 4, CLUSTER, DOWN=2), (sums, False) if gelu == 2 else None
+    matmul_hopper.multiply(product, tile, column_sums=columns, unscale=1 / 4)
+    wanted = np.zeros((M, N))
+    if gelu == 1:
+        exact = exact + bias.astype(np.float64)
+        reference.gelu_forward(wanted, exact)
+        assert close_on_tensor_cores(cuda.asnumpy(low).astype(np.float64), exact)
+    else:
+        reference.gelu_backward(wanted, exact, pre.astype(np.float64))
+        got = cuda.asnumpy(sums).astype(np.float64)
+        assert np.abs(got - wanted.sum(axis=0)).max() < 2.0**-7 * np.abs(wanted).sum(axis=0).max()
+    got = cuda.asnumpy(result).view(TYPES[kind]).astype(np.float64) / (1 if gelu == 1 else 4)
+    gap = 2.0**-4 if gelu == 1 else 2.0**-3
+    np.testing.assert_allclose(got, wanted, rtol=1.1 * gap, atol=2.0**-9 + 5e-3 * np.abs(wanted).max())
+
+
+def step(name, config, batch, **options):
+    """(loss, gradients in float64) of a model with the same weights."""
+    model = GPT2(config, name, "fp8", **options)
+    model.init_weights()
+    loss = model.forward(*batch, dloss=1.0)
+    model.backward()
+    return loss, cuda.asnumpy(model.grads_flat).astype(np.float64)
+
+
+@pytest.mark.parametrize("config, batch", [(SMALL, (X, Y)), (CASES[0].config, CASES[0].batch())])
+def test_a_model_is_numpys(config, batch):
+    (loss, grads), (expected, wanted) = (step(name, config, batch) for name in ("cuda", "numpy"))
+    assert loss == pytest.approx(expected, abs=2e-3)
+    assert np.linalg.norm(grads - wanted) < 3e-2 * np.linalg.norm(wanted)
+
+
+def test_logits_in_parts_send_their_gradient_in_8_bits(monkeypatch):
+    batch = [np.concatenate([each, each[::-1]]) for each in (X, Y)]  # (4, 20)
+    whole = step("cuda", SMALL, batch)
+    monkeypatch.setattr("llmc.backends.gpu_fp8.CudaFp8.HEAD_ROWS", 20)
+    model = GPT2(SMALL, "cuda", "fp8")
+    model.allocate(4, 20)
+    assert len(model._acts["logits"]) < 4
+    loss, grads = step("cuda", SMALL, batch)
+    assert loss == pytest.approx(whole[0], abs=1e-5)
+    assert np.linalg.norm(grads - whole[1]) < 3e-2 * np.linalg.norm(whole[1])
+
+
+@pytest.mark.parametrize("by", ["fastest", "cublas", "own"])
+def test_two_steps_give_the_same_bits_whoever_multiplies(by):
+    found = set()
+    for _ in range(2):
+        model = GPT2(SMALL, "cuda", "fp8")
+        model.init_weights()
+        model.backend.choose(by)
+        for _ in range(2):
+            training_step(model, X, Y)
+        found.add(cuda.asnumpy(model.params_flat).tobytes())
+    assert len(found) == 1
+
+
+@pytest.mark.skipif(cuda.device() == "gpu", reason="what the emulator has to say")
+def test_no_kernel_of_a_step_gets_a_diagnosis(monkeypatch):
+    monkeypatch.setenv("LLMC_CHECK", "1")
+    model = GPT2(CASES[0].config, "cuda", "fp8")
+    model.init_weights()
+    training_step(model, *CASES[0].batch())
+
+
+def test_a_gpu_without_tensor_cores_for_8_bits_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(cuda, "device", lambda *forced: "gpu")
+    monkeypatch.setattr(tensor_cores, "compute_capability", lambda kind: 86)
+    with pytest.raises(UserError, match="fp8 needs a GPU of compute capability 8.9 or more, and this one has 8.6; use"):
+        get_backend("cuda", find_precision("fp32")).in_precision(find_precision("fp8"))
+
+
+BROKEN = {
+    "a barrier less before columns are read": ("fp8.cu", "if (!columns) return;\n    __syncthreads();", "", "copies"),
+    "a column too many": ("fp8.cu", "task < SIDE * 8", "task < SIDE * 9", "copies"),
+    "columns that the matrix does not have": ("fp8.cu", "if (c0 + column < C) put", "put", "copies"),
+    "tiles that are read before they are there": (
+        "fp8.cu",
+        "fetch(bs, b, n0, k0, N, K);\n        __syncthreads();",
+        "fetch(bs, b, n0, k0, N, K);",
+        "product",
+    ),
+    "results that leave unpublished": ("matmul_persistent.cu", "publish_writes();", "", "gelu"),
+}
+
+
+@pytest.mark.skipif(cuda.device() == "gpu", reason="what the emulator has to say")
+@pytest.mark.parametrize("mistake", BROKEN)
+def test_a_mistake_in_a_kernel_is_found(monkeypatch, mistake):
+    file, old, new, what = BROKEN[mistake]
+    text = kernels._text
+
+    def with_mistake(path):
+        code = text(path)
+        assert path.name != file or old in code
+        return code.replace(old, new) if path.name == file else code
+
+    monkeypatch.setattr(kernels, "_text", with_mistake)
+    monkeypatch.setenv("LLMC_CHECK", "1")
+    _forget_kernels()
+    try:
+        with pytest.raises(KernelError):
+            _launch(what)
+    finally:
+        _forget_kernels()
+
+
+def _forget_kernels():
+    kernels._function.cache_clear(), kernels._module.cache_clear()
+
+
+def _launch(what):
+    if what == "copies":
+        matmul_fp8.copies("mistaken", cuda.asarray(draw(48, 80)), 80)
+    elif what == "product":
+        a, b, _ = factors(64, 64, 96, "E4M3")
+        result = cuda.asarray(np.zeros((64, 64), bfloat16()))
+        matmul_fp8.product(result, matmul_fp8.Factor(a, "E4M3", 1.0), matmul_fp8.Factor(b, "E4M3", 1.0))
+    else:
+        test_gelu_leaves_hopper_in_8_bits(None, 1)
+    cuda.synchronize()
