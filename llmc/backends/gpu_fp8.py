@@ -30,15 +30,17 @@ class CudaFp8(CudaMixed):
 
     def classifier_gradient(self, losses, logits, targets, dloss, V):
         """As in the contract: in 8 bits, in memory of its own, if the kernel for that can take the logits."""
+        if few(logits):
+            return super().classifier_gradient(losses, logits, targets, dloss, V)
         self._gradients = gradient_scale(dloss)
         dlogits = scratch("dlogits of 8 bits", logits.shape, "uint8")  # (B, T, Vp)
         return classifier.fused_classifier(losses, logits, targets, dloss, V, dlogits, self._gradients)
 
     def layernorm_residual_backward(self, dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate=True):
         """As in the contract; with dsum, dx is rounded to 8 bits, and its columns are summed, in the same pass."""
-        if dsum is None:
-            return super().layernorm_residual_backward(dx, dsum, dw, db, dout, x, w, mean, rstd)
         arguments = dx, dsum, dw, db, dout, x, w, mean, rstd, accumulate
+        if dsum is None or few(dout):
+            return super().layernorm_residual_backward(*arguments)
         return layernorm.layernorm_backward_rounded(*arguments, gradients=self._gradients), None  # (B, T, C)
 
     def zeros(self, n, dtype):
