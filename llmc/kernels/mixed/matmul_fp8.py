@@ -118,15 +118,15 @@ def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
     check_elements(x.size)
     if rows is True and not there:
         rows = scratch(f"{name}, rows of 8 bits", (x.size,), "uint8")
-    turned = scratch(f"{name}, columns of 8 bits", (x.size,), "uint8") if columns else 0
+    transposed = scratch(f"{name}, columns of 8 bits", (x.size,), "uint8") if columns else 0
     if not there or columns:
-        memory = 0 if there or rows is False else rows, turned
+        memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
         defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} WORDS={int(words)} ADD=0"
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         _kernel(defines, "copies_v1")((blocks,), (THREADS,), arguments)
-    return Factor(x if there else rows, kind, scale), Factor(turned, kind, scale)
+    return Factor(x if there else rows, kind, scale), Factor(transposed, kind, scale)
 
 
 def _kernel(defines, name):
