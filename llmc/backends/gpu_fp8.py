@@ -15,6 +15,7 @@ class CudaFp8(CudaMixed):
     PRECISIONS = ("fp8",)
     DTYPES = ("bfloat16", "float32", "uint8")
     HEAD_ROWS = HEAD_ROWS
+    RECOMPUTE = 1  # it costs nothing: see gelu_again
 
     def __init__(self):
         matmul_fp8.check_device()
@@ -61,16 +62,19 @@ class CudaFp8(CudaMixed):
         else:
             matmul_fp8.matmul_backward(dx, dw, db, dout, x, w, self._gradients, accumulate, by=self.matmul)
 
-    matmul_gelu_forward = Backend.matmul_gelu_forward  # whose GELU `gelu_again` computes
-
-    def matmul_gelu_forward_once(self, gelu_out, out, x, w, b):
+    def matmul_gelu_forward(self, gelu_out, out, x, w, b):
         """*out = x · wᵀ + b, *gelu_out = GELU(out)."""
         if gelu_out.dtype == out.dtype:
-            self.matmul_gelu_forward(gelu_out, out, x, w, b)
+            Backend.matmul_gelu_forward(self, gelu_out, out, x, w, b)
         else:
-            matmul_fp8.matmul_gelu_forward_once(gelu_out, out, x, w, b, by=self.matmul)
+            matmul_fp8.matmul_gelu_forward(gelu_out, out, x, w, b, by=self.matmul)
+
+    matmul_gelu_forward_once = Backend.matmul_gelu_forward_once
+
+    def gelu_again(self, out, x):
+        """Nothing: gelu_matmul_backward takes GELU from `pre` itself."""
 
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
         """As in the contract, with the column sums for dbpre; *dpre has 8 bits."""
-        arguments = dpre, dw, db, dout, pre, x, w, self._gradients, dbpre, accumulate
+        arguments = dpre, dw, db, dout, pre, w, self._gradients, dbpre, accumulate
         matmul_fp8.gelu_matmul_backward(*arguments, by=self.matmul)

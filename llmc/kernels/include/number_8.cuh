@@ -77,13 +77,12 @@ __device__ void store8(floatX* p, const Eight& v) { *reinterpret_cast<uint4*>(p)
 template <Format KIND>
 __device__ void store(Number8<KIND>* p, const Eight& v, int left)
 {
-    uint2 words = make_uint2(narrow<KIND>(v[0], v[1], v[2], v[3]), narrow<KIND>(v[4], v[5], v[6], v[7]));
     if (left >= 8 && (size_t)p % 8 == 0) {
-        *reinterpret_cast<uint2*>(p) = words;
+        store8(p, v);
     } else {
         #pragma unroll
         for (int i = 0; i < 8; i++) {
-            if (i < left) p[i].bits = (i < 4 ? words.x : words.y) >> i % 4 * 8;
+            if (i < left) p[i].bits = (unsigned char)narrow<KIND>(v[i], 0.0f);
         }
     }
 }

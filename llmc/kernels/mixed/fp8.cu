@@ -5,15 +5,18 @@ copies v1  x (N, C) times scale, rounded to 8 bits: as it lies, and transposed, 
 matmul v1  the product of two factors, k running along the rows of both; without tensor cores, and without cuBLAS
 
 Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `matmul`; INPUT, the type that `copies`
-reads, and WORDS, whether rows and columns consist of 128-bit words; ADD, whether `matmul` adds to its result.
+reads, GELU, whether it takes GELU of that, and WORDS, whether rows and columns consist of 128-bit words; ADD, whether
+`matmul` adds to its result.
 */
 
 #include "number.cuh"
 #include "number_8.cuh"
+#include "gelu_16.cuh"
 
 #ifndef FORMAT
 #define FORMAT E4M3
 #define INPUT floatX
+#define GELU 0
 #define WORDS false
 #define ADD false
 #endif
@@ -49,13 +52,13 @@ __device__ uint4 fetch(const floatX* p, int left) { return fetch<uint4>(p, left)
 template <Format KIND>
 __device__ uint2 fetch(const Number8<KIND>* p, int left) { return fetch<uint2>(p, left); }
 
-// The same times scale, in 8 bits; what has them already is not touched.
+// The same times scale, or GELU of it, in 8 bits; what has them already is not touched.
 __device__ uint2 converted(uint4 eight, float scale)
 {
     Eight v;
     widen(v, eight);
     #pragma unroll
-    for (int e = 0; e < 8; e++) v[e] *= scale;
+    for (int e = 0; e < 8; e++) v[e] *= GELU ? gate(v[e]) : scale;
     return make_uint2(narrow<FORMAT>(v[0], v[1], v[2], v[3]), narrow<FORMAT>(v[4], v[5], v[6], v[7]));
 }
 

@@ -52,8 +52,8 @@ def matmul_forward(out, x, w, b, by="fastest"):
     product(out, *factors(x, w), by, bias=b)
 
 
-def matmul_gelu_forward_once(gelu_out, out, x, w, b, by="fastest"):
-    """*out as in matmul_forward; *gelu_out (B, T, C_out), uint8, = GELU(out) in e4m3, which Hopper's rounds once."""
+def matmul_gelu_forward(gelu_out, out, x, w, b, by="fastest"):
+    """*out as in matmul_forward; *gelu_out (B, T, C_out), uint8, = GELU(out) in e4m3."""
     both = factors(x, w)
     if not _by_hopper(gelu_out, *both, by, bias=b, to_gelu=out):
         product(out, *both, by, bias=b)
@@ -73,9 +73,12 @@ def matmul_backward(dx, dw, db, dout, x, w, gradients, accumulate=True, by="fast
     product(dw, columns, _transposed("x", x), by, add=accumulate)
 
 
-def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, gradients, dbpre=None, accumulate=True, by="fastest"):
-    """matmul_backward of x = GELU(pre), and through the GELU: *dpre (B, T, C_in), uint8, = dout · w · GELU'(pre) in
-    e5m2, multiplied by gradients; +dbpre (C_in,), bfloat16, unless None, as in matmul.gelu_matmul_backward."""
+def gelu_matmul_backward(dpre, dw, db, dout, pre, w, gradients, dbpre=None, accumulate=True, by="fastest"):
+    """matmul_backward of GELU(pre), and through the GELU: *dpre (B, T, C_in), uint8, = dout · w · GELU'(pre) in e5m2,
+    multiplied by gradients; +dbpre (C_in,), bfloat16, unless None, as in matmul.gelu_matmul_backward.
+
+    What dw needs of GELU(pre), its transposed copy in 8 bits, is written from pre.
+    """
     rows, columns = _rounded(db, dout, w, gradients, accumulate)
     weights, sums = _transposed("w", w, WEIGHTS), None if dbpre is None else (dbpre, accumulate)
     if not _by_hopper(dpre, rows, weights, by, before_gelu=pre, column_sums=sums):
@@ -85,7 +88,7 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, x, w, gradients, dbpre=None, a
         if sums:
             bias_backward(dbpre, numbers, accumulate=accumulate)
         copies("dpre", numbers, w.shape[1], "E5M2", gradients, rows=dpre, columns=False)
-    product(dw, columns, _transposed("x", x), by, add=accumulate)
+    product(dw, columns, copies("x", pre, w.shape[1], rows=False, gelu=True)[1], by, add=accumulate)
 
 
 def factors(x, w):
@@ -108,11 +111,11 @@ def _rounded(db, dout, w, gradients, accumulate, rows=True):
     return copies("dout", dout, len(w), "E5M2", gradients, rows)
 
 
-def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
+def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True, gelu=False):
     """(Factor (N, C), Factor (C, N)) of x (N, C), each if it is asked for, in memory that is for this name.
 
     x: bfloat16, which is multiplied by scale and rounded; or uint8, which is of this kind and scale already · rows: may
-    be the memory for them.
+    be the memory for them · gelu: of GELU(x) instead, with scale 1.
     """
     N, there = x.size // C, x.dtype.itemsize == 1
     check_elements(x.size)
@@ -122,7 +125,9 @@ def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True):
     if not there or columns:
         memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
-        defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} WORDS={int(words)} ADD=0"
+        defines = (
+            f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)} ADD=0"
+        )
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         _kernel(defines, "copies_v1")((blocks,), (THREADS,), arguments)
@@ -148,7 +153,7 @@ def product(result, a, b, by="fastest", bias=None, add=False):
     check_elements(max(result.size, a.array.size, b.array.size))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     arguments = (result, a.array, b.array, 0 if bias is None else bias, np.float32(scale))
-    launch = _kernel(f"FORMAT={a.kind} INPUT=floatX WORDS=0 ADD={int(add)}", "matmul_fp8_v1")
+    launch = _kernel(f"FORMAT={a.kind} INPUT=floatX GELU=0 WORDS=0 ADD={int(add)}", "matmul_fp8_v1")
     launch((blocks,), (THREADS,), (*arguments, np.int32(M), np.int32(N), np.int32(K)))
 
 

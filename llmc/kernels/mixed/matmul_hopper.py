@@ -38,6 +38,7 @@ class Tile(NamedTuple):
     BUFFERS: int = 4
     CLUSTER: int = 2
     DOWN: int = 8
+    PROMOTE: int = 0
 
     @property
     def shared(self) -> int:
@@ -47,7 +48,7 @@ class Tile(NamedTuple):
     @property
     def rows(self) -> int:
         """Rows of a tile."""
-        return SIDE * self.HIGH
+        return SIDE * self.HIGH * (2 if self.PROMOTE else 1)
 
     @property
     def defines(self) -> str:
@@ -61,6 +62,8 @@ class Tile(NamedTuple):
 
 PLAIN = (Tile(HIGH=3, STAGES=4, BUFFERS=2, CLUSTER=1), Tile())
 MORE = (Tile(), Tile(CLUSTER=1))  # other numbers come or go too
+PROMOTED = (Tile(HIGH=1, BUFFERS=2, PROMOTE=8),)
+LONG = 4096  # numbers of 8 bits from which on sums by tensor cores alone lose more than their rounding to 16 bits
 
 
 def fits(product: Product) -> bool:
@@ -105,9 +108,8 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
     rounds = ceil_div(K, LINE // product.a.dtype.itemsize)
     gelu = 1 if product.to_gelu is not None else 2 if product.before_gelu is not None else 0
     if tile is None:
-        tile, shares = choose(
-            M, N, rounds, MORE if gelu or product.add else PLAIN, multiprocessors(cuda.device()), gelu == 0
-        )
+        tiles = PROMOTED if product.kind and K > LONG and not gelu else MORE if gelu or product.add else PLAIN
+        tile, shares = choose(M, N, rounds, tiles, multiprocessors(cuda.device()), gelu == 0)
     if cuda.device() == "emulator":
         tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
     function = _function(product, 9, f"{tile.defines} GELU={gelu}", tile.shared)

@@ -12,6 +12,8 @@ of rounds instead, wherever that begins and ends; sums of a part of the rounds a
 them, always in the same order.
 
 With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GELU or GELU' makes has 8 bits too.
+Tensor cores cut such sums off after 14 bits. With PROMOTE, float's own additions take over what they have summed in so many
+rounds. Each warpgroup then needs two numbers for a result, so both do the same tile, and one adds while the other multiplies.
 */
 
 #include "number.cuh"
@@ -21,12 +23,13 @@ With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GE
 #include "product.cuh"
 
 #ifndef BN
-#define HIGH 2      // a tile has 64 HIGH rows
+#define HIGH 2      // a warpgroup has 64 HIGH rows of a tile
 #define BN 128      // and this many columns
 #define STAGES 6    // rounds of 64 numbers of k in shared memory
 #define BUFFERS 2   // squares in which the results of a warpgroup leave
 #define CLUSTER 2   // blocks that share their squares of b
 #define DOWN 8      // tiles of a cluster below each other, before it is the next columns' turn
+#define PROMOTE 0   // after so many rounds float's own additions take over; 0: never
 #define GELU 0      // 1: result is GELU of the product, which goes to `other`; 2: the product is multiplied by GELU' of that
 #endif
 
@@ -35,7 +38,9 @@ With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GE
 #include "cluster.cuh"
 #include "gelu_16.cuh"
 
-const int GROUPS = 2, BM = 64 * HIGH;                // warpgroups that multiply, rows of a tile
+const int GROUPS = 2;                                // warpgroups that multiply
+const bool SHARED_TILES = PROMOTE > 0;               // by both: each has a half of a tile's rows
+const int HEIGHT = SHARED_TILES ? GROUPS * HIGH : HIGH, BM = 64 * HEIGHT;  // of a tile: squares below each other, rows
 const bool READS = ADD || GELU == 2;                 // results meet numbers of the same shape
 const int LEAVING = GELU == 1 ? 2 : 1;               // squares for 64 x 64 results
 const int SUMS = BN / 2, SQUARES = HIGH * BN / 64;   // sums of a thread in 64 rows; squares of a tile
@@ -51,7 +56,7 @@ static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at on
 static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0);
 
 struct Stage {
-    floatX a[HIGH * SQUARE], b[BN / 64 * SQUARE];
+    floatX a[HEIGHT * SQUARE], b[BN / 64 * SQUARE];
 };
 
 struct Shared {
@@ -103,7 +108,7 @@ struct Piece {
 // Where sums of a part of the rounds are kept. A cluster has at most two such parts: the end of a tile, the beginning of one.
 __device__ float4* kept_sums(float4* kept, int cluster, bool from_start)
 {
-    return kept + (size_t)((2 * cluster + from_start) * CLUSTER + block_of_cluster()) * HIGH * SUMS / 4 * 128;
+    return kept + (size_t)((2 * cluster + from_start) * CLUSTER + block_of_cluster()) * HEIGHT * SUMS / 4 * 128;
 }
 
 // The 128 threads of a warpgroup wait for each other.
@@ -165,6 +170,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
             if (GELU == 2) totals[4 * c + i / 2 * 2] += v.x, totals[4 * c + i / 2 * 2 + 1] += v.y;
             now[i] = rounded_pair(v.x, v.y);
+            if (GELU == 1 && EIGHT_BITS) v = two_of(now[i]);  // from which the backward pass takes GELU again
             if (GELU == 1) v = make_float2(gelu(v.x), gelu(v.y)), active[i] = rounded_pair(v.x, v.y);
             if (GELU && EIGHT_BITS)
                 *(unsigned short*)(bytes + i % 2 * 8 * 64 + 16 * c + i / 2 * 8) = narrow<GELU == 1 ? E4M3 : E5M2>(v.x, v.y);
@@ -207,16 +213,19 @@ __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, 
             Barrier* barrier = &shared.there[ring.stage];
             wait(&shared.used[ring.stage], ring.parity ^ 1);  // in all blocks of the cluster
             expect(barrier, sizeof(Stage));
-            load_squares<A_RUNS, HIGH>(stage.a, a, m, round * LINE, barrier);
+            load_squares<A_RUNS, HEIGHT>(stage.a, a, m, round * LINE, barrier);
             load_squares_for_all<B_RUNS, BN / 64>(stage.b, b, n, round * LINE, barrier);
         }
     }
 }
 
-// sums (64 HIGH, BN) = the product of so many rounds. next: the warpgroup that begins then, or -1.
-__device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int next)
+// sums (64 HIGH, BN) = the product of so many rounds. above: how many squares of a come before those of this warpgroup.
+// next: the warpgroup that begins then, or -1.
+__device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int above, int next)
 {
-    int last = 0, thread = threadIdx.x % 128;
+    float apart[HIGH][SUMS];
+    auto& into = PROMOTE ? apart : sums;
+    int last = 0, thread = threadIdx.x % 128, kept = 0;  // rounds in `into`
     for (int round = 0; round < rounds; round++, ring.next()) {
         Stage& stage = shared.stages[ring.stage];
         wait(&shared.there[ring.stage], ring.parity);
@@ -225,13 +234,24 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
         for (int k = 0; k < 4; k++)
             #pragma unroll
             for (int i = 0; i < HIGH; i++)
-                multiply<A_RUNS, B_RUNS>(sums[i], describe(stage.a + i * SQUARE) + k * next_k<A_RUNS>(),
-                    describe(stage.b) + k * next_k<B_RUNS>(), round > 0 || k > 0);
+                multiply<A_RUNS, B_RUNS>(into[i], describe(stage.a + (above + i) * SQUARE) + k * next_k<A_RUNS>(),
+                    describe(stage.b) + k * next_k<B_RUNS>(), kept > 0 || k > 0);
         end_group();
+        kept++;
         if (round == rounds - 1 && next >= 0) let_begin(next);
         wait_products<1>();  // those of the round before are there, these are under way
         if (round > 0 && thread < CLUSTER) arrive_at(&shared.used[last], thread);
         last = ring.stage;
+        if (PROMOTE && (kept == PROMOTE || round == rounds - 1)) {
+            wait_products<0>();
+            #pragma unroll
+            for (int i = 0; i < HIGH; i++) {
+                use(apart[i]);
+                #pragma unroll
+                for (int s = 0; s < SUMS; s++) sums[i][s] = apart[i][s] + (round < PROMOTE ? 0.0f : sums[i][s]);
+            }
+            kept = 0;
+        }
     }
     wait_products<0>();
     #pragma unroll
@@ -269,7 +289,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
             init(&shared.there[i], 1);
-            init(&shared.used[i], CLUSTER);
+            init(&shared.used[i], CLUSTER * HEIGHT / HIGH);
         }
         for (int i = 0; i < GROUPS; i++) init(&shared.read[i], 1);
         publish_barriers();
@@ -288,11 +308,12 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
             Piece piece(plan, cluster, number);
             int rounds = piece.last - piece.first;
             if (rounds == 0) break;
-            if (number % GROUPS != group) {
+            if (!SHARED_TILES && number % GROUPS != group) {
                 ring.skip(rounds);
                 continue;
             }
-            int m = plan.row(piece.tile) + block_of_cluster() * BM, n = plan.column(piece.tile);
+            int above = SHARED_TILES ? group * HIGH : 0;
+            int m = plan.row(piece.tile) + block_of_cluster() * BM + 64 * above, n = plan.column(piece.tile);
             bool whole = rounds == plan.rounds;
             if (READS && whole && thread == 0) {
                 wait_stores_read<0>();
@@ -302,10 +323,10 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                         &shared.read[group]);
             }
             Piece next(plan, cluster, number + 1);
-            if (number > 0) wait_for_turn(group);
-            multiply_rounds(sums, shared, ring, rounds, next.first < next.last ? 1 - group : -1);
+            if (!SHARED_TILES && number > 0) wait_for_turn(group);
+            multiply_rounds(sums, shared, ring, rounds, above, !SHARED_TILES && next.first < next.last ? 1 - group : -1);
             if (!whole) {
-                float4* place = kept_sums(kept, cluster, piece.first == 0) + thread;
+                float4* place = kept_sums(kept, cluster, piece.first == 0) + above * SUMS / 4 * 128 + thread;
                 #pragma unroll
                 for (int h = 0; h < HIGH; h++)
                     #pragma unroll

@@ -69,22 +69,25 @@ def test_products(checked, kind, M, N, K, add):
 
 @hopper
 @pytest.mark.parametrize(
-    "kind, HIGH, BN, BUFFERS, shares, add",
+    "kind, HIGH, BN, BUFFERS, shares, add, PROMOTE",
     [
-        ("E4M3", 2, 128, 2, 0, False),
-        ("E5M2", 2, 64, 2, 0, True),
-        ("E5M2", 1, 64, 1, 5, True),
-        ("E4M3", 3, 128, 2, 0, False),
+        ("E4M3", 2, 128, 2, 0, False, 0),
+        ("E5M2", 2, 64, 2, 0, True, 0),
+        ("E5M2", 1, 64, 1, 5, True, 0),
+        ("E4M3", 3, 128, 2, 0, False, 0),
+        ("E4M3", 1, 128, 2, 0, False, 1),
+        ("E5M2", 1, 128, 2, 0, True, 3),
+        ("E5M2", 1, 128, 2, 5, True, 2),
     ],
 )
-def test_products_on_hopper(checked, kind, HIGH, BN, BUFFERS, shares, add):
+def test_products_on_hopper(checked, kind, HIGH, BN, BUFFERS, shares, add, PROMOTE):
     M, N, K = 264, 336, 400
     a, b, wanted = factors(M, N, K, kind)
     before = draw(M, N, seed=3)
     result = cuda.asarray(before.copy())
     product = matmul_own.Product("matmul_forward", result, a, b, M, N, K, None, add, kind=kind, scale=1 / 8)
     assert matmul_hopper.fits(product)
-    tile = matmul_hopper.Tile(HIGH, BN, 3, BUFFERS, 1 if BN == 64 else CLUSTER, DOWN=2)
+    tile = matmul_hopper.Tile(HIGH, BN, 3, BUFFERS, 1 if BN == 64 else CLUSTER, 2, PROMOTE)
     matmul_hopper.multiply(product, tile, shares)
     wanted = wanted + (before.astype(np.float64) if add else 0.0)
     assert close_on_tensor_cores(cuda.asnumpy(result).astype(np.float64), wanted)
@@ -95,6 +98,17 @@ def close_on_tensor_cores(got, wanted):
     if cuda.device() == "emulator":
         return close(got, wanted, bfloat16())
     return np.abs(got - wanted).max() < 5e-3 * np.abs(wanted).max()
+
+
+@hopper
+def test_promoted_sums_are_as_exact_as_their_rounding():
+    """Sums of 4,200 numbers, of which tensor cores alone would keep 14 bits, by the tile that such sums get."""
+    a, b, wanted = factors(128, 128, 4200 // 16 * 16, "E4M3")
+    result = cuda.asarray(np.zeros((128, 128), bfloat16()))
+    product = matmul_own.Product("matmul_forward", result, a, b, 128, 128, a.shape[1], kind="E4M3", scale=1 / 8)
+    matmul_hopper.multiply(product)
+    got = cuda.asnumpy(result).astype(np.float64)
+    assert np.linalg.norm(got - wanted) < 1.9e-3 * np.linalg.norm(wanted)  # bfloat16 alone: 1.7e-3
 
 
 @hopper
@@ -154,7 +168,7 @@ def test_logits_in_parts_send_their_gradient_in_8_bits(monkeypatch):
     model.allocate(4, 20)
     assert len(model._acts["logits"]) < 4
     loss, grads = step("cuda", SMALL, batch)
-    assert loss == pytest.approx(whole[0], abs=1e-5)
+    assert loss == pytest.approx(whole[0], abs=1e-4)  # cuBLAS may sum logits in another order
     assert np.linalg.norm(grads - whole[1]) < 3e-2 * np.linalg.norm(whole[1])
 
 
