@@ -10,20 +10,22 @@ from llmc.errors import UserError
 from llmc.terminal import pip
 
 
-def torch_step(model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=None):
+def torch_step(
+    model, fused=False, compiled=False, mode=None, padded=False, betas=(0.9, 0.95), autocast=None, float8=False
+):
     """A function (x, y, wait=True, lr=1e-4) -> loss: one training step in PyTorch, starting from `model`'s weights.
 
     x, y: (B, T) integers, arrays or tensors · wait=False: returns None, without waiting for a GPU · fused: use
     PyTorch's single-kernel AdamW instead of its default · compiled: use torch.compile, in this mode · padded: use the
     model's padded vocabulary, which suits a GPU better; the loss then counts the padding · betas: AdamW's · autocast:
     "bf16" or "fp16" for PyTorch's mixed precision, with matmuls in that format and weights in float32; in fp16, its
-    GradScaler scales the loss.
+    GradScaler scales the loss · float8: let torchao multiply in 8 bits, each tensor scaled by its amax.
     It runs where the model's arrays are, and with TF32 if that is the model's precision. Raises UserError if PyTorch is
     not installed, or has no GPU to run on.
     """
     torch = _torch(f"--peer torch needs PyTorch; install it with `{pip('install', 'torch')}`, or leave the option out.")
     device = _device(model)
-    network = _network(model, model.config.Vp if padded else model.config.V).to(device)
+    network = _network(model, model.config.Vp if padded else model.config.V, float8).to(device)
     optimizer = torch.optim.AdamW(network.parameters(), betas=betas, weight_decay=0.0, fused=fused)
 
     run = torch.compile(network, mode=mode) if compiled else network
@@ -44,15 +46,15 @@ def torch_step(model, fused=False, compiled=False, mode=None, padded=False, beta
     return step
 
 
-def torch_gradients(model, x, y, autocast=None) -> dict:
+def torch_gradients(model, x, y, autocast=None, float8=False) -> dict:
     """{name: array} for every gradient that PyTorch computes for `model`'s weights, in float32 and in our shapes.
 
-    x, y: (B, T) integers, on the host · autocast: as in torch_step, without its scaling of the loss. Raises UserError
-    as torch_step does.
+    x, y: (B, T) integers, on the host · autocast, float8: as in torch_step, without its scaling of the loss. Raises
+    UserError as torch_step does.
     """
     torch = _torch(f"this comparison needs PyTorch; install it with `{pip('install', 'torch')}`.")
     device = _device(model)
-    network = _network(model, model.config.V).to(device)
+    network = _network(model, model.config.V, float8).to(device)
     x, y = (torch.as_tensor(tokens, dtype=torch.int64, device=device) for tokens in (x, y))  # both (B, T)
     low = _numbers(torch, autocast)
     with torch.autocast(device, dtype=low, enabled=low is not None):
@@ -91,8 +93,8 @@ def _device(model) -> str:
     return "cuda"
 
 
-def _network(model, V):
-    """The nn.Module for V tokens, with copies of the model's parameters."""
+def _network(model, V, float8=False):
+    """The nn.Module for V tokens, with copies of the model's parameters; float8: linear layers are torchao's."""
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -133,6 +135,10 @@ def _network(model, V):
     with torch.no_grad():
         for name, parameter in network.named_parameters():
             parameter.copy_(torch.from_numpy(_ours(model, name.split("."), V)))
+    if float8:
+        from torchao.float8 import convert_to_float8_training
+
+        convert_to_float8_training(network)
     return network
 
 

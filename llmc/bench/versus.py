@@ -1,13 +1,14 @@
 """A training step on a GPU against PyTorch's, compiled in two ways.
 
 All contestants train the same GPT-2 in one process, on tokens that are already on the GPU. PyTorch uses its fused AdamW
-and the padded vocabulary, and autocast if we compute in 16 bits. They take turns, so that whatever slows down the
-machine slows down all of them. A turn is several steps without a wait in between; it lasts, by the wall clock, until
-the GPU is done.
+and the padded vocabulary, and autocast if we compute in 16 or 8 bits; in fp8 torchao competes too, if it is there. They
+take turns, so that whatever slows down the machine slows down all of them. A turn is several steps without a wait in
+between; it lasts, by the wall clock, until the GPU is done.
 """
 
 import gc
 import sys
+from importlib.util import find_spec
 from statistics import median
 from time import perf_counter
 
@@ -27,6 +28,7 @@ PEERS = {  # name: arguments of torch_step
     "torch.compile": dict(fused=True, padded=True, compiled=True),
     "reduce-overhead": dict(fused=True, padded=True, compiled=True, mode="reduce-overhead"),
 }
+FLOAT8 = {"torchao, fp8": PEERS["torch.compile"] | dict(float8=True)}
 
 
 class Ours:
@@ -58,7 +60,7 @@ class Theirs:
 
         self.torch = torch
         before = torch.cuda.memory_allocated()
-        low = model.precision.weights.name  # in fp8 too PyTorch computes in bf16: the faster of its two at these sizes
+        low = model.precision.weights.name
         self.take = torch_step(model, **settings, autocast={"bfloat16": "bf16", "float16": "fp16"}.get(low))
         self.batches = [
             [torch.as_tensor(tokens, dtype=torch.int64, device="cuda") for tokens in batch] for batch in batches
@@ -81,12 +83,15 @@ class Theirs:
 
 
 def versus(
-    name, precision="fp32", recompute=None, *, B, T, peers=PEERS, matmul="fastest", attention="own"
+    name, precision="fp32", recompute=None, *, B, T, peers=None, matmul="fastest", attention="own"
 ) -> list[dict]:
     """Two rows for us and one for each peer, with the medians of their turns.
 
-    matmul, attention: as for `Backend.choose`. Raises UserError without a GPU.
+    peers: {name: arguments of torch_step}, None for all that there are · matmul, attention: as for `Backend.choose`.
+    Raises UserError without a GPU.
     """
+    if peers is None:
+        peers = PEERS | (FLOAT8 if precision == "fp8" and find_spec("torchao") else {})
     if cuda.device() != "gpu":
         raise UserError("--versus needs a GPU; `llmc bench` without it times a step anywhere.")
     graphs = recorder.graphs()

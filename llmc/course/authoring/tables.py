@@ -41,6 +41,7 @@ TABLES = {
     "h200_tensor_cores_counters": tensor_cores.counters,
     "h200_mixed_training": mixed.measure_all,
     "h200_fp8_training": fp8.measure,
+    "h200_fp8_steps": fp8.steps,
 }
 
 
