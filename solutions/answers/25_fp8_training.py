@@ -37,6 +37,17 @@ def round_beyond_the_end(x, scale):
         return np.where(np.isinf(y), y, np.round(y / unit) * unit / np.float32(scale)).astype(np.float32)
 
 
+@wrong("round_e4m3", says="a cast to e4m3 alone does not saturate")
+def round_by_a_cast(x, scale):
+    return (x * np.float32(scale)).astype(E4M3).astype(np.float32) / np.float32(scale)
+
+
+@wrong("round_e4m3", says="it is the other way round")
+def round_of_what_is_divided(x, scale):
+    inside = np.clip(x / np.float32(scale), -448, 448)
+    return inside.astype(E4M3).astype(np.float32) * np.float32(scale)
+
+
 @wrong("round_e4m3", says="rounded")
 def round_adds_a_half(x, scale):
     y = np.clip(x * np.float32(scale), -448, 448)
@@ -137,6 +148,18 @@ def backward_with_one_factor(dx, dw, db, dout, x, w, dout_scale, x_scale, w_scal
     db += dout.sum(axis=0)
 
 
+@wrong("matmul_backward_fp8", says="k is the last axis of both factors")
+def backward_without_copies(dx, dw, db, dout, x, w, dout_scale, x_scale, w_scale):
+    dx[...] = multiply(to_8(dout, dout_scale, E5M2), to_8(w, w_scale, E4M3)) / (dout_scale * w_scale)
+
+
+@wrong("matmul_backward_fp8", says="its factors must be rounded to 8 bits")
+def backward_without_8_bits(dx, dw, db, dout, x, w, dout_scale, x_scale, w_scale):
+    dx[...] = dout @ w
+    dw += dout.T @ x
+    db += dout.sum(axis=0)
+
+
 # ----------------------------------------------------------------------------------------------------- 4 delayed_scale
 
 
@@ -148,7 +171,8 @@ def delayed_with_a_copy(history, amax, length, largest):
         kept.append(amax)
     while len(kept) > length:
         kept.pop(0)
-    return (1.0 if known == 0 or not math.isfinite(known) else largest / known), amax != amax or amax > known, kept
+    clipped = not amax <= known or math.isinf(amax)
+    return (1.0 if known == 0 or not math.isfinite(known) else largest / known), clipped, kept
 
 
 @right("delayed_scale")
@@ -156,7 +180,7 @@ def delayed_with_numpy(history, amax, length, largest):
     known = np.max(history) if len(history) else amax
     good = np.isfinite(known) and known > 0
     new = (history + [amax] if np.isfinite(amax) else history[:])[-length:]
-    return float(largest / known) if good else 1.0, bool(np.isnan(amax) or amax > known), new
+    return float(largest / known) if good else 1.0, bool(not np.isfinite(amax) or amax > known), new
 
 
 @wrong("delayed_scale", says="with the amax of now in the scale")
@@ -164,7 +188,7 @@ def delayed_that_knows_the_present(history, amax, length, largest):
     new = [*history, amax][-length:] if np.isfinite(amax) else history[-length:]
     known = max([*history, amax])
     before = max(history) if history else amax
-    return (largest / known if 0 < known < np.inf else 1.0), not amax <= before, new
+    return (largest / known if 0 < known < np.inf else 1.0), not amax <= before or amax == np.inf, new
 
 
 @wrong("delayed_scale", says="history")
@@ -173,13 +197,21 @@ def delayed_that_changes_its_history(history, amax, length, largest):
     scale = largest / known if 0 < known < np.inf else 1.0
     if np.isfinite(amax):
         history.append(amax)
-    return scale, not amax <= known, history[-length:]
+    return scale, amax > known or not np.isfinite(amax), history[-length:]
 
 
 @wrong("delayed_scale", says="with an infinity or NaN in it")
 def delayed_that_remembers_all(history, amax, length, largest):
     known = max(history, default=amax)
-    return (largest / known if 0 < known < np.inf else 1.0), not amax <= known, (history + [amax])[-length:]
+    clipped = amax > known or not np.isfinite(amax)
+    return (largest / known if 0 < known < np.inf else 1.0), clipped, (history + [amax])[-length:]
+
+
+@wrong("delayed_scale", says="scale")
+def delayed_divides_by_anything(history, amax, length, largest):
+    known = max(history) if history else amax
+    clipped = amax > known or not math.isfinite(amax)
+    return largest / known if known else 1.0, clipped, (history + [amax] * math.isfinite(amax))[-length:]
 
 
 # -------------------------------------------------------------------------------------------------- 5 promoted_product
@@ -218,6 +250,22 @@ def promoted_adds_again(a, b, every, tensor_core):
             stop = min(k + 32, start + every)
             part = tensor_core(part, a[:, k:stop], b[:, k:stop])
         total += part
+    return total
+
+
+@wrong("promoted_product", says="the sum without promotion")
+def promoted_never(a, b, every, tensor_core):
+    total = np.zeros((len(a), len(b)), np.float32)
+    for k in range(0, a.shape[1], 32):
+        total = tensor_core(total, a[:, k : k + 32], b[:, k : k + 32])
+    return total
+
+
+@wrong("promoted_product", says="takes up to 32 numbers of k at once")
+def promoted_in_one_go(a, b, every, tensor_core):
+    total = np.zeros((len(a), len(b)), np.float32)
+    for start in range(0, a.shape[1], every):
+        total += tensor_core(np.zeros_like(total), a[:, start : start + every], b[:, start : start + every])
     return total
 
 

@@ -209,7 +209,10 @@ class check:
         """{name: what is right} of the outputs, in order: of what is returned, or else of what is written."""
         exercise, (arguments, options) = self.exercise, copy.deepcopy(given)  # a reference may write to them
         names = exercise.returns.split() or [*before]
-        reference = exercise.reference or solution_of(exercise.name).function()
+        solution = exercise.reference or solution_of(exercise.name)
+        if solution is None:
+            raise WrongAnswer("this check compares with our solution, but the folder solutions is missing: restore it")
+        reference = exercise.reference or solution.function()
         unseen = io.StringIO()  # catch_warnings would make Python forget which of the learner's warnings it has shown
         with np.errstate(all="ignore"), redirect_stdout(unseen), redirect_stderr(unseen):
             right = reference(*arguments, **options)

@@ -27,10 +27,14 @@ def nearest(x, scale):
 
 ROUND = r"""
     without clipping: beyond 448 there are no numbers of e4m3 | np.clip(y, -448, 448) => y
+    = NaN for what is too large: a cast to e4m3 alone does not saturate
+        | y = np.clip(y, -448, 448) => return y.astype(E4M3).astype(np.float32) / scale
+    divided by the scale first, and multiplied by it at the end: it is the other way round
+        | x * scale => x / scale ;; step / scale => step * scale
     clipped before the scale, not after it
         | y = x * scale => y = np.clip(x, -448, 448) * scale ;; np.clip(y, -448, 448) => y
     with 240 as the largest number, as if e4m3 had an infinity | -448, 448 => -240, 240
-    with steps twice as wide: frexp's exponent is one more than e, and e4m3 has 3 bits of mantissa
+    with steps twice as wide: e4m3 has 3 bits of mantissa (and frexp's exponent is one more than e)
         | exponent - 3 => exponent - 2
     with subnormal numbers as finely spaced as others: below 2⁻⁶ the steps stay 2⁻⁹
         | np.maximum(np.frexp(y)[1] - 1, -6) => np.frexp(y)[1] - 1
@@ -77,6 +81,8 @@ Exercise("power_of_two_scales", "25", None, "scales", cases=rows_to_scale, **HOW
 
 def multiply(a, b):
     """a (M, K) · bᵀ (K, N), float32, as tensor cores multiply 8 bits: in memory, k runs along the rows of both."""
+    if a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"k is the last axis of both factors, and must be as long: not of {a.shape} and {b.shape}")
     for name, factor in (("first", a), ("second", b)):
         if factor.dtype.itemsize > 1 or not factor.flags.c_contiguous:
             raise ValueError(
@@ -105,7 +111,7 @@ def linear_layers(c):
 
 
 BACKWARD = r"""
-    with dout in e4m3, whose smallest number is 2⁻⁹: gradients need the range of e5m2 | E5M2 => E4M3
+    with dout in e4m3: gradients take e5m2, for its range | E5M2 => E4M3
     with x in e5m2: gradients need its range, activations e4m3's digits
         | to_8(x, x_scale, E4M3) => to_8(x, x_scale, E5M2)
     without dividing by the scale of w | / (dout_scale * w_scale) => / dout_scale
@@ -114,7 +120,13 @@ BACKWARD = r"""
     with the scale of w divided out, not that of x | / (dout_scale * x_scale) => / (dout_scale * w_scale)
     = the sum of the rounded dout: sum dout itself, which has more digits
         | db += dout.sum(axis=0) => db += dout8.astype(np.float32).sum(axis=0) / dout_scale
+    divided by a scale that has not been multiplied by: dout came as it is
+        | db += dout.sum(axis=0) => db += dout.sum(axis=0) / dout_scale
     with dout not multiplied by its scale before rounding: most of it becomes 0 | to_8(dout, dout_scale => to_8(dout, 1
+    = the exact product: its factors must be rounded to 8 bits
+        | multiply(dout8, transposed[2]) / (dout_scale * w_scale) => dout @ w
+    = the exact product: its factors must be rounded to 8 bits
+        | multiply(transposed[0], transposed[1]) / (dout_scale * x_scale) => dout.T @ x
 """
 HOW = dict(rtol=1e-5, look={"db": "hint 2", "": "5.1 · Which copies"}, mistakes=BACKWARD)
 Exercise("matmul_backward_fp8", "25", writes="dx", adds="dw db", cases=linear_layers, **HOW)
@@ -122,11 +134,11 @@ Exercise("matmul_backward_fp8", "25", writes="dx", adds="dw db", cases=linear_la
 
 def runs(c):
     """history, amax, length, largest: runs of twelve steps, first without a history; a spike, a 0, infinity, NaN."""
-    for length, largest in ((3, 448.0), (1, 57344.0), (5, 57344.0), (3, 448.0)):
+    for length, largest, first in ((3, 448.0, None), (1, 57344.0, np.nan), (5, 57344.0, 0.0), (3, 448.0, np.inf)):
         history, spike = [], int(c.rng.integers(3, 6))
         for step in range(12):
             amax = float(2.0 ** c.rng.uniform(-3, 0)) * (100.0 if step == spike else 1.0)
-            amax = {0: 0.0 if length == 5 else amax, spike + 2: np.inf, spike + 4: np.nan}.get(step, amax)
+            amax = {0: amax if first is None else first, spike + 2: np.inf, spike + 4: np.nan}.get(step, amax)
             if step == spike + 1:
                 amax = history[-1]  # equal to the largest: not clipped
             c.new("amax is not finite" if not np.isfinite(amax) else f"step {step} of a run")
@@ -143,9 +155,13 @@ DELAYED = r"""
     with an infinity or NaN in it, for which no scale is right: leave such an amax out
         | if np.isfinite(amax): => if True:
     with the oldest steps kept, the newest thrown away | [-length:] => [:length]
-    = where amax is at least as large as the scale was made for: equal is not too large
-        | not amax <= known => not amax < known
-    with False where amax is NaN: comparisons with NaN are false | not amax <= known => amax > known
+    with True where amax equals what is known: equal is not too large | amax > known => amax >= known
+    with False where amax is NaN: comparisons with NaN are false
+        | amax > known or not np.isfinite(amax) => amax > known or amax == np.inf
+    with False where a first amax is infinite: no scale is right for it
+        | amax > known or not np.isfinite(amax) => not amax <= known
+    with 1 before there is a history: a first step knows its own amax
+        | max(history) if history else amax => max(history) if history else largest
 """
 HOW = dict(rtol=1e-12, look="4.1 · Now and before", mistakes=DELAYED)
 Exercise("delayed_scale", "25", None, "scale clipped history", cases=runs, **HOW)
@@ -164,6 +180,8 @@ PROMOTED = r"""
     = the sum without promotion: one running sum of 14 bits
         | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
         ;; total += part => total = part
+    = the sum without promotion: one running sum of 14 bits
+        | for start in range(0, a.shape[1], every) => every = a.shape[1]\n    for start in range(0, a.shape[1], every)
     without setting the running sum to 0 after it was added
         | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
     with the last piece left out | total += part => total += part * (start + every < a.shape[1])
