@@ -14,6 +14,7 @@ compares this with scales that follow the numbers: neither losses nor gradients 
 """
 
 from math import frexp
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -44,13 +45,15 @@ class Fp8(Mixed):
         """exact: as for Mixed."""
         super().__init__(exact)
         self._gradients = GRADIENTS
-        self._in_16_bits = self.matmul_forward, self.matmul_backward, self.fused_classifier
+        self._bf16 = SimpleNamespace(
+            forward=self.matmul_forward, backward=self.matmul_backward, classifier=self.fused_classifier
+        )
         self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
         self.gelu_matmul_backward, self.fused_classifier = self._gelu_matmul_backward, self._fused_classifier
 
     def _fused_classifier(self, losses, logits, targets, dloss, V):
         """As in the contract; the gradients of this batch will be scaled by what dloss says."""
-        self._in_16_bits[2](losses, logits, targets, dloss, V)
+        self._bf16.classifier(losses, logits, targets, dloss, V)
         if dloss is not None:
             self._gradients = gradient_scale(dloss)
 
@@ -58,12 +61,12 @@ class Fp8(Mixed):
         """As in the contract, with x and w in e4m3."""
         if not few(x):
             x, w = rounded(x, e4m3(), 1.0), rounded(w, e4m3(), WEIGHTS)  # (B, T, C_in), (C_out, C_in)
-        self._in_16_bits[0](out, x, w, b)  # (B, T, C_out)
+        self._bf16.forward(out, x, w, b)  # (B, T, C_out)
 
     def _matmul_backward(self, dx, dw, db, dout, x, w, accumulate=True):
         """As in the contract, with dout in e5m2, x and w in e4m3. db is the sum of dout in 16 bits."""
         if few(x):
-            self._in_16_bits[1](dx, dw, db, dout, x, w, accumulate=accumulate)
+            self._bf16.backward(dx, dw, db, dout, x, w, accumulate=accumulate)
             return
         if dout.dtype.itemsize == 1:
             dout = (dout.astype(np.float32) / np.float32(self._gradients)).astype(w.dtype)  # (B, T, C_out)
@@ -71,7 +74,7 @@ class Fp8(Mixed):
             _add_columns(db, dout, accumulate)
             dout = rounded(dout.astype(w.dtype), e5m2(), self._gradients)  # (B, T, C_out)
         x, w = rounded(x, e4m3(), 1.0), rounded(w, e4m3(), WEIGHTS)  # (B, T, C_in), (C_out, C_in)
-        self._in_16_bits[1](dx, dw, None, dout, x, w, accumulate=accumulate)
+        self._bf16.backward(dx, dw, None, dout, x, w, accumulate=accumulate)
 
     def _gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
         """As in the contract; *dpre in e5m2 is multiplied by what all gradients of this batch are."""

@@ -20,7 +20,7 @@ from llmc.kernels import fastest, scratch
 PROPOSALS = 8  # kernels that the heuristic is asked for
 WORKSPACE = 32 << 20  # bytes, what NVIDIA advises for its largest GPUs
 FLOAT = 0  # CUDA_R_32F, in which sums, alpha and beta are
-TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14, "E4M3": 28, "E5M2": 29}  # CUDA_R_*, of matrices and bias
+TYPES = {"float32": FLOAT, "float16": 2, "bfloat16": 14, "e4m3": 28, "e5m2": 29}  # CUDA_R_*, of matrices and bias
 TRANSPOSE_FIRST, TRANSPOSE_SECOND, EPILOGUE = 3, 4, 7  # CUBLASLT_MATMUL_DESC_*, like those of the next line
 BIAS_POINTER, AUX_POINTER, AUX_STEP = 8, 11, 12
 BIAS, GELU, AUX, GELU_BACKWARD = 4, 32, 128, 64  # CUBLASLT_EPILOGUE_*, which are sums of these

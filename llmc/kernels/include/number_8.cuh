@@ -1,7 +1,7 @@
 // Numbers of 8 bits: e4m3 has 4 bits of exponent and 3 of mantissa, e5m2 has 5 and 2. They are only stored; number.cuh,
 // which comes before, has what is computed with. `load` and `store` move eight of them, like those there.
 
-enum Format { E4M3, E5M2 };
+enum Format { e4m3, e5m2 };
 
 template <Format KIND>
 struct Number8 {
@@ -13,8 +13,8 @@ struct Number8 {
 #define FACTORS_8 0
 #endif
 #if FACTORS_8
-typedef Number8<E4M3> Factor;
-typedef Number8<E5M2> Gradient;
+typedef Number8<e4m3> Factor;
+typedef Number8<e5m2> Gradient;
 #else
 typedef floatX Factor;
 typedef floatX Gradient;
@@ -25,10 +25,10 @@ typedef floatX Gradient;
 template <Format KIND>
 __device__ float widen(Number8<KIND> x)
 {
-    unsigned short half = KIND == E5M2 ? x.bits << 8 : (x.bits & 0x80) << 8 | (x.bits & 0x7f) << 7;
+    unsigned short half = KIND == e5m2 ? x.bits << 8 : (x.bits & 0x80) << 8 | (x.bits & 0x7f) << 7;
     float v;
     asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(half));
-    if (KIND == E5M2) return v;
+    if (KIND == e5m2) return v;
     return (x.bits & 0x7f) == 0x7f ? __uint_as_float(0x7fffffff) : 256.0f * v;  // NaN; e4m3 has no infinity
 }
 
@@ -37,7 +37,7 @@ template <Format KIND>
 __device__ unsigned short narrow(float low, float high)
 {
     unsigned short two;
-    if (KIND == E4M3) {
+    if (KIND == e4m3) {
         asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(two) : "f"(high), "f"(low));
     } else {
         asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(two) : "f"(high), "f"(low));

@@ -1,12 +1,10 @@
-/* Factors of 8 bits for the products of the linear layer; see backends/fp8.py.
+/* Factors of 8 bits for the products of the linear layer; see backends/fp8.py. matmul.cu and matmul_persistent.cu multiply.
 
 copies v1  x (N, C) times scale, rounded to 8 bits: as it lies, and transposed, since tensor cores multiply 8 bits only
            along k, and the k of dw is the rows of both its factors. One reading; a tile of 128 x 128 per block
-matmul v1  the product of two factors, k running along the rows of both; without tensor cores, and without cuBLAS
 
-Macros: FORMAT, of the numbers that `copies` writes and of the first factor of `matmul`; INPUT, the type that `copies`
-reads, GELU, whether it takes GELU of that, and WORDS, whether rows and columns consist of 128-bit words; ADD, whether
-`matmul` adds to its result.
+Macros: FORMAT, of what is written; INPUT, the type of what is read, GELU, whether GELU of that is taken, and WORDS, whether
+rows and columns consist of 128-bit words.
 */
 
 #include "number.cuh"
@@ -14,11 +12,10 @@ reads, GELU, whether it takes GELU of that, and WORDS, whether rows and columns 
 #include "gelu_16.cuh"
 
 #ifndef FORMAT
-#define FORMAT E4M3
+#define FORMAT e4m3
 #define INPUT floatX
 #define GELU 0
 #define WORDS false
-#define ADD false
 #endif
 
 const int SIDE = 128;
@@ -116,50 +113,5 @@ extern "C" __global__ void __launch_bounds__(256)
         int column = task / 8, group = task % 8, n = n0 + 16 * group;
         uint4 words = reinterpret_cast<const uint4*>(tile[column])[group ^ column / 8 % 8];
         if (c0 + column < C) put(columns + (size_t)(c0 + column) * N + n, words, N - n);
-    }
-}
-
-const int TILE = 64, DEPTH = 32;
-
-// tile[k][i] = element (first + i, start + k) of a matrix (n, K), zero outside: eight numbers for each of 256 threads.
-template <Format KIND>
-__device__ void fetch(float (&tile)[DEPTH][TILE], const Number8<KIND>* a, int first, int start, int n, int K)
-{
-    int i = threadIdx.x / (DEPTH / 8), k = threadIdx.x % (DEPTH / 8) * 8;
-    Eight v;
-    load(v, a + (size_t)(first + i) * K + start + k, first + i < n ? K - start - k : 0);
-    #pragma unroll
-    for (int e = 0; e < 8; e++) tile[k + e][i] = v[e];
-}
-
-// result (M, N) = or += scale * a (M, K) bᵀ (K, N), plus bias (N,), or 0 where there is none. b is e4m3.
-extern "C" __global__ void __launch_bounds__(256)
-    matmul_fp8_v1(floatX* result, const Number8<FORMAT>* a, const Number8<E4M3>* b, const floatX* bias, float scale,
-                  int M, int N, int K)
-{
-    __shared__ float as[DEPTH][TILE], bs[DEPTH][TILE];  // [k][row], [k][column]
-    int across = (N + TILE - 1) / TILE, m0 = blockIdx.x / across * TILE, n0 = blockIdx.x % across * TILE;
-    int row = threadIdx.x / 16 * 4, column = threadIdx.x % 16 * 4;
-    float totals[4][4] = {};
-    for (int k0 = 0; k0 < K; k0 += DEPTH) {
-        __syncthreads();  // all threads are done with the tiles of the round before
-        fetch(as, a, m0, k0, M, K);
-        fetch(bs, b, n0, k0, N, K);
-        __syncthreads();
-        for (int k = 0; k < DEPTH; k++) {
-            #pragma unroll
-            for (int i = 0; i < 4; i++) {
-                #pragma unroll
-                for (int j = 0; j < 4; j++) totals[i][j] += as[k][row + i] * bs[k][column + j];
-            }
-        }
-    }
-    #pragma unroll
-    for (int i = 0; i < 16; i++) {
-        int m = m0 + row + i / 4, n = n0 + column + i % 4;
-        if (m >= M || n >= N) continue;
-        floatX* place = result + (size_t)m * N + n;
-        float more = (ADD ? widen(*place) : 0.0f) + (bias ? widen(bias[n]) : 0.0f);
-        *place = nearest(totals[i / 4][i % 4] * scale + more);
     }
 }

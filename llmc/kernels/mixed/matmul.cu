@@ -7,10 +7,12 @@ matmul_persistent.cu; the steps between them are in ladder/mixed.
 
 Each product is result (M, N) = A (M, K) B (K, N), as in llmc/kernels/matmul.cu. Three macros say which: A_RUNS and
 B_RUNS, whether k is the index that runs through memory in a and in b, and ADD, whether the result is added to. A result
-is rounded once, when everything has been added, the bias too.
+is rounded once, when everything has been added, the bias too. With A_TYPE, factors have 8 bits, a those of A_TYPE and b e4m3,
+and sums are multiplied by `scale`.
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 
 #ifndef A_RUNS
 #define A_RUNS true
@@ -18,11 +20,18 @@ is rounded once, when everything has been added, the bias too.
 #define ADD false
 #endif
 
+#ifdef A_TYPE
+typedef Number8<A_TYPE> A;
+typedef Number8<e4m3> B;
+#else
+typedef floatX A, B;
+#endif
+
 const int TILE = 64, DEPTH = 32;
 
 // tile[k][i] = element (first + i, start + k) of a matrix (n, K), zero outside: eight numbers for each of 256 threads.
-template <bool RUNS>
-__device__ void fetch(float (&tile)[DEPTH][TILE], const floatX* a, int first, int start, int n, int K)
+template <bool RUNS, typename T>
+__device__ void fetch(float (&tile)[DEPTH][TILE], const T* a, int first, int start, int n, int K)
 {
     Eight v;
     if (RUNS) {
@@ -39,8 +48,8 @@ __device__ void fetch(float (&tile)[DEPTH][TILE], const floatX* a, int first, in
 }
 
 // bias (N,), or 0 where there is none. Blocks are numbered along one axis, which may have 2^31 of them.
-extern "C" __global__ void __launch_bounds__(256) matmul_v1(floatX* result, const floatX* a, const floatX* b,
-                                                            const floatX* bias, int M, int N, int K)
+extern "C" __global__ void __launch_bounds__(256)
+    matmul_v1(floatX* result, const A* a, const B* b, const floatX* bias, int M, int N, int K, float scale)
 {
     __shared__ float as[DEPTH][TILE], bs[DEPTH][TILE];  // [k][row], [k][column]
     int across = (N + TILE - 1) / TILE, m0 = blockIdx.x / across * TILE, n0 = blockIdx.x % across * TILE;
@@ -64,6 +73,7 @@ extern "C" __global__ void __launch_bounds__(256) matmul_v1(floatX* result, cons
         int m = m0 + row + i / 4, n = n0 + column + i % 4;
         if (m >= M || n >= N) continue;
         floatX* place = result + (size_t)m * N + n;
-        *place = nearest(totals[i / 4][i % 4] + (ADD ? widen(*place) : 0.0f) + (bias ? widen(bias[n]) : 0.0f));
+        float more = (ADD ? widen(*place) : 0.0f) + (bias ? widen(bias[n]) : 0.0f);
+        *place = nearest(totals[i / 4][i % 4] * scale + more);
     }
 }

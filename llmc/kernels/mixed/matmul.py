@@ -113,7 +113,7 @@ def _product(name, result, a, b, N, K, by, bias=None, to_gelu=None, before_gelu=
         if version:
             matmul_own.multiply(own, version)
         else:
-            _by_kernel(own)
+            by_kernel(own)
         if to_gelu is not None:
             gelu_forward(result, to_gelu)
         if before_gelu is not None:
@@ -122,12 +122,13 @@ def _product(name, result, a, b, N, K, by, bias=None, to_gelu=None, before_gelu=
         bias_backward(column_sums[0], result, accumulate=column_sums[1])
 
 
-def _by_kernel(product):
+def by_kernel(product):
     """Version 1, which needs no tensor cores and leaves GELU to others."""
     _, result, a, b, M, N, K, bias, *_ = product
     result = result if product.to_gelu is None else product.to_gelu
     check_elements(max(array.size for array in (result, a, b)))  # cuBLAS counts in 64 bits
-    arguments = (result, a, b, 0 if bias is None else bias, np.int32(M), np.int32(N), np.int32(K))
+    sizes = np.int32(M), np.int32(N), np.int32(K)
+    arguments = (result, a, b, 0 if bias is None else bias, *sizes, np.float32(product.scale))
     blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
     kernel_for(result, "matmul", "matmul_v1", product.defines)((blocks,), (THREADS,), arguments)
 

@@ -1,5 +1,5 @@
-"""The linear layer with factors of 8 bits: products by cuBLASLt on a GPU, by the kernel of fp8.cu on the emulator, and
-on Hopper by version 9 where GELU follows, or if `by` is "own".
+"""The linear layer with factors of 8 bits: products by cuBLASLt on a GPU, by version 1 on the emulator, and on Hopper
+by version 9 where GELU follows, or if `by` is "own".
 
 What is rounded, and how, is said in `backends/fp8.py`. Tensor cores multiply 8 bits only along k: for dx that takes
 weights that are transposed, for dw both factors. All copies live for one call.
@@ -20,12 +20,12 @@ from llmc.kernels.pointwise import aligned, check_elements
 from llmc.precision import WEIGHTS
 
 CAPABILITY = 89  # of GPUs whose tensor cores multiply 8 bits
-TILE, SIDE, THREADS = 64, 128, 256  # as in fp8.cu
+SIDE, THREADS = 128, 256  # as in fp8.cu
 WORD = 16  # bytes: what rows must consist of for cuBLASLt
 
 
 class Factor(NamedTuple):
-    """A matrix (n, K) of 8 bits, k running along its rows, that was multiplied by scale. kind: "E4M3" or "E5M2"."""
+    """A matrix (n, K) of 8 bits, k running along its rows, that was multiplied by scale. kind: "e4m3" or "e5m2"."""
 
     array: object  # uint8
     kind: str
@@ -87,7 +87,7 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, w, gradients, dbpre=None, accu
         gelu_backward(numbers, numbers, pre)
         if sums:
             bias_backward(dbpre, numbers, accumulate=accumulate)
-        copies("dpre", numbers, w.shape[1], "E5M2", gradients, rows=dpre, columns=False)
+        copies("dpre", numbers, w.shape[1], "e5m2", gradients, rows=dpre, columns=False)
     product(dw, columns, copies("x", pre, w.shape[1], rows=False, gelu=True)[1], by, add=accumulate)
 
 
@@ -108,10 +108,10 @@ def _rounded(db, dout, w, gradients, accumulate, rows=True):
         dout, db = matmul.rounded(db, dout, w, accumulate)
     if db is not None:
         bias_backward(db, dout, accumulate=accumulate)
-    return copies("dout", dout, len(w), "E5M2", gradients, rows)
+    return copies("dout", dout, len(w), "e5m2", gradients, rows)
 
 
-def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True, gelu=False):
+def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=False):
     """(Factor (N, C), Factor (C, N)) of x (N, C), each if it is asked for, in memory that is for this name.
 
     x: bfloat16, which is multiplied by scale and rounded; or uint8, which is of this kind and scale already · rows: may
@@ -125,18 +125,11 @@ def copies(name, x, C, kind="E4M3", scale=1.0, rows=True, columns=True, gelu=Fal
     if not there or columns:
         memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
-        defines = (
-            f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)} ADD=0"
-        )
+        defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)}"
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
-        _kernel(defines, "copies_v1")((blocks,), (THREADS,), arguments)
+        kernel("mixed/fp8", "copies_v1", f"FLOAT16=0 {defines}")((blocks,), (THREADS,), arguments)
     return Factor(x if there else rows, kind, scale), Factor(transposed, kind, scale)
-
-
-def _kernel(defines, name):
-    """A kernel of fp8.cu."""
-    return kernel("mixed/fp8", name, f"FLOAT16=0 {defines}")
 
 
 def product(result, a, b, by="fastest", bias=None, add=False):
@@ -150,11 +143,8 @@ def product(result, a, b, by="fastest", bias=None, add=False):
         how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, scale=scale)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
-    check_elements(max(result.size, a.array.size, b.array.size))
-    blocks = ceil_div(M, TILE) * ceil_div(N, TILE)
-    arguments = (result, a.array, b.array, 0 if bias is None else bias, np.float32(scale))
-    launch = _kernel(f"FORMAT={a.kind} INPUT=floatX GELU=0 WORDS=0 ADD={int(add)}", "matmul_fp8_v1")
-    launch((blocks,), (THREADS,), (*arguments, np.int32(M), np.int32(N), np.int32(K)))
+    whole = Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, kind=a.kind, scale=scale)
+    matmul.by_kernel(whole)
 
 
 def _by_hopper(result, a, b, by, bias=None, add=False, to_gelu=None, before_gelu=None, column_sums=None) -> bool:

@@ -26,7 +26,7 @@ class Product(NamedTuple):
 
     name: one of cublas.PRODUCTS, which says how a and b lie in memory · to_gelu (M, N) or None: the product goes there,
     and GELU of it to result · before_gelu (M, N) or None: the product is multiplied by GELU' of it · kind: "" or, where
-    a and b are uint8, the type of a, "E4M3" or "E5M2"; b is e4m3 · scale: what such a product is multiplied by.
+    a and b are uint8, the type of a, "e4m3" or "e5m2"; b is e4m3 · scale: what such a product is multiplied by.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Product(NamedTuple):
     @property
     def defines(self) -> str:
         """The macros that say so."""
-        types = f" A_TYPE={self.kind.lower()}" if self.kind else ""
+        types = f" A_TYPE={self.kind}" if self.kind else ""
         return "A_RUNS={:d} B_RUNS={:d} ADD={:d}".format(*self.runs, self.add) + types
 
 

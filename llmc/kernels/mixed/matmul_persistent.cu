@@ -173,7 +173,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             if (GELU == 1 && EIGHT_BITS) v = two_of(now[i]);  // from which the backward pass takes GELU again
             if (GELU == 1) v = make_float2(gelu(v.x), gelu(v.y)), active[i] = rounded_pair(v.x, v.y);
             if (GELU && EIGHT_BITS)
-                *(unsigned short*)(bytes + i % 2 * 8 * 64 + 16 * c + i / 2 * 8) = narrow<GELU == 1 ? E4M3 : E5M2>(v.x, v.y);
+                *(unsigned short*)(bytes + i % 2 * 8 * 64 + 16 * c + i / 2 * 8) = narrow<GELU == 1 ? e4m3 : e5m2>(v.x, v.y);
         }
         if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
         if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);

@@ -17,8 +17,8 @@ from llmc.tests.engine.test_fp8 import SMALL, X, Y
 from llmc.tests.kernels.test_mixed_products import CLUSTER, checked, close, hopper
 
 __all__ = ["checked"]
-TYPES = {"E4M3": ml_dtypes.float8_e4m3fn, "E5M2": ml_dtypes.float8_e5m2}
-LARGEST = {"E4M3": 448.0, "E5M2": 57344.0}
+TYPES = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
 
 
 def draw(*shape, seed=0, dtype=None):
@@ -48,8 +48,8 @@ def test_copies(checked, kind, N, C):
 
 def factors(M, N, K, kind):
     """Both factors, as bytes where kernels run, and their product in float64 with the scale 8 divided out."""
-    a, b = eight(draw(M, K), kind, 4.0), eight(draw(N, K, seed=1), "E4M3", 2.0)  # (M, K), (N, K)
-    wide = [each.view(t).astype(np.float64) for each, t in ((a, TYPES[kind]), (b, TYPES["E4M3"]))]
+    a, b = eight(draw(M, K), kind, 4.0), eight(draw(N, K, seed=1), "e4m3", 2.0)  # (M, K), (N, K)
+    wide = [each.view(t).astype(np.float64) for each, t in ((a, TYPES[kind]), (b, TYPES["e4m3"]))]
     return cuda.asarray(a), cuda.asarray(b), wide[0] @ wide[1].T / 8  # …, (M, N)
 
 
@@ -60,7 +60,7 @@ def test_products(checked, kind, M, N, K, add):
     a, b, wanted = factors(M, N, K, kind)
     bias, before = draw(N, seed=2), draw(M, N, seed=3)
     result = cuda.asarray(before.copy() if add else np.full((M, N), np.nan, bfloat16()))
-    both = matmul_fp8.Factor(a, kind, 4.0), matmul_fp8.Factor(b, "E4M3", 2.0)
+    both = matmul_fp8.Factor(a, kind, 4.0), matmul_fp8.Factor(b, "e4m3", 2.0)
     matmul_fp8.product(result, *both, bias=cuda.asarray(bias), add=add)
     wanted = wanted + bias.astype(np.float64) + (before.astype(np.float64) if add else 0.0)
     allowed = dict(rtol=2.0**-7, atol=2e-3 * np.abs(wanted).max()) if cuda.device() == "gpu" else dict(rtol=2.0**-8)
@@ -71,13 +71,13 @@ def test_products(checked, kind, M, N, K, add):
 @pytest.mark.parametrize(
     "kind, HIGH, BN, BUFFERS, shares, add, PROMOTE",
     [
-        ("E4M3", 2, 128, 2, 0, False, 0),
-        ("E5M2", 2, 64, 2, 0, True, 0),
-        ("E5M2", 1, 64, 1, 5, True, 0),
-        ("E4M3", 3, 128, 2, 0, False, 0),
-        ("E4M3", 1, 128, 2, 0, False, 1),
-        ("E5M2", 1, 128, 2, 0, True, 3),
-        ("E5M2", 1, 128, 2, 5, True, 2),
+        ("e4m3", 2, 128, 2, 0, False, 0),
+        ("e5m2", 2, 64, 2, 0, True, 0),
+        ("e5m2", 1, 64, 1, 5, True, 0),
+        ("e4m3", 3, 128, 2, 0, False, 0),
+        ("e4m3", 1, 128, 2, 0, False, 1),
+        ("e5m2", 1, 128, 2, 0, True, 3),
+        ("e5m2", 1, 128, 2, 5, True, 2),
     ],
 )
 def test_products_on_hopper(checked, kind, HIGH, BN, BUFFERS, shares, add, PROMOTE):
@@ -103,9 +103,9 @@ def close_on_tensor_cores(got, wanted):
 @hopper
 def test_promoted_sums_are_as_exact_as_their_rounding():
     """Sums of 4,200 numbers, of which tensor cores alone would keep 14 bits, by the tile that such sums get."""
-    a, b, wanted = factors(128, 128, 4200 // 16 * 16, "E4M3")
+    a, b, wanted = factors(128, 128, 4200 // 16 * 16, "e4m3")
     result = cuda.asarray(np.zeros((128, 128), bfloat16()))
-    product = matmul_own.Product("matmul_forward", result, a, b, 128, 128, a.shape[1], kind="E4M3", scale=1 / 8)
+    product = matmul_own.Product("matmul_forward", result, a, b, 128, 128, a.shape[1], kind="e4m3", scale=1 / 8)
     matmul_hopper.multiply(product)
     got = cuda.asnumpy(result).astype(np.float64)
     assert np.linalg.norm(got - wanted) < 1.9e-3 * np.linalg.norm(wanted)  # bfloat16 alone: 1.7e-3
@@ -116,12 +116,12 @@ def test_promoted_sums_are_as_exact_as_their_rounding():
 def test_gelu_leaves_hopper_in_8_bits(checked, gelu):
     """GELU in e4m3 beside the product; GELU' times the product in e5m2, with the scale of a, and its column sums."""
     M, N, K = 264, 336, 272
-    a, b, exact = factors(M, N, K, "E4M3" if gelu == 1 else "E5M2")
+    a, b, exact = factors(M, N, K, "e4m3" if gelu == 1 else "e5m2")
     bias, pre = draw(N, seed=2), draw(M, N, seed=3)
     low, sums = cuda.asarray(pre.copy()), cuda.asarray(draw(N, seed=4))
     more = dict(to_gelu=low) if gelu == 1 else dict(before_gelu=low)
     result = cuda.asarray(np.zeros((M, N), np.uint8))
-    kind, scale = ("E4M3", 1 / 8) if gelu == 1 else ("E5M2", 1 / 2)
+    kind, scale = ("e4m3", 1 / 8) if gelu == 1 else ("e5m2", 1 / 2)
     vector = cuda.asarray(bias) if gelu == 1 else None
     product = matmul_own.Product("matmul_forward", result, a, b, M, N, K, vector, **more, kind=kind, scale=scale)
     tile, columns = matmul_hopper.Tile(2, 128, 3, 4, CLUSTER, DOWN=2), (sums, False) if gelu == 2 else None
@@ -205,9 +205,9 @@ BROKEN = {
     "a column too many": ("fp8.cu", "task < SIDE * 8", "task < SIDE * 9", "copies"),
     "columns that the matrix does not have": ("fp8.cu", "if (c0 + column < C) put", "put", "copies"),
     "tiles that are read before they are there": (
-        "fp8.cu",
-        "fetch(bs, b, n0, k0, N, K);\n        __syncthreads();",
-        "fetch(bs, b, n0, k0, N, K);",
+        "matmul.cu",
+        "fetch<B_RUNS>(bs, b, n0, k0, N, K);\n        __syncthreads();",
+        "fetch<B_RUNS>(bs, b, n0, k0, N, K);",
         "product",
     ),
     "results that leave unpublished": ("matmul_persistent.cu", "publish_writes();", "", "gelu"),
@@ -243,9 +243,9 @@ def _launch(what):
     if what == "copies":
         matmul_fp8.copies("mistaken", cuda.asarray(draw(48, 80)), 80)
     elif what == "product":
-        a, b, _ = factors(64, 64, 96, "E4M3")
+        a, b, _ = factors(64, 64, 96, "e4m3")
         result = cuda.asarray(np.zeros((64, 64), bfloat16()))
-        matmul_fp8.product(result, matmul_fp8.Factor(a, "E4M3", 1.0), matmul_fp8.Factor(b, "E4M3", 1.0))
+        matmul_fp8.product(result, matmul_fp8.Factor(a, "e4m3", 1.0), matmul_fp8.Factor(b, "e4m3", 1.0))
     else:
         test_gelu_leaves_hopper_in_8_bits(None, 1)
     cuda.synchronize()

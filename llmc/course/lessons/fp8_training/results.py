@@ -48,13 +48,13 @@ def eight(*shape, seed):
 
 def by_cublas(result, a, b):
     """*result (M, N), bfloat16, = a (M, K) · b (N, K)ᵀ, uint8: e4m3."""
-    matmul_fp8.product(result, *(matmul_fp8.Factor(each, "E4M3", 1.0) for each in (a, b)), by="cublas")
+    matmul_fp8.product(result, *(matmul_fp8.Factor(each, "e4m3", 1.0) for each in (a, b)), by="cublas")
 
 
 def by_us(result, a, b, tile=None):
     """The same by version 9 of our own product."""
     (M, K), N = a.shape, len(b)
-    matmul_hopper.multiply(Product("matmul_forward", result, a, b, M, N, K, kind="E4M3"), tile)
+    matmul_hopper.multiply(Product("matmul_forward", result, a, b, M, N, K, kind="e4m3"), tile)
 
 
 unpromoted = partial(by_us, tile=matmul_hopper.PLAIN[1])  # by tensor cores alone, no sum divided among blocks
