@@ -29,6 +29,8 @@ ROUND = r"""
     without clipping: beyond 448 there are no numbers of e4m3 | np.clip(y, -448, 448) => y
     = NaN for what is too large: a cast to e4m3 alone does not saturate
         | y = np.clip(y, -448, 448) => return y.astype(E4M3).astype(np.float32) / scale
+    = the nearest number of e5m2, which has one bit of mantissa less
+        | y = np.clip(y, -448, 448) => return np.clip(y, -57344, 57344).astype(E5M2).astype(np.float32) / scale
     divided by the scale first, and multiplied by it at the end: it is the other way round
         | x * scale => x / scale ;; step / scale => step * scale
     clipped before the scale, not after it
@@ -39,6 +41,8 @@ ROUND = r"""
     with subnormal numbers as finely spaced as others: below 2⁻⁶ the steps stay 2⁻⁹
         | np.maximum(np.frexp(y)[1] - 1, -6) => np.frexp(y)[1] - 1
     with 0 for all subnormal numbers | return np.rint => y = np.where(np.abs(y) < 2**-6, 0 * y, y)\n    return np.rint
+    with 0 for all subnormal numbers
+        | step / scale => step / scale * (np.abs(np.rint(y / step) * step) >= 2**-6)
     that was not divided by the scale again | step / scale => step
     cut off, not rounded to the nearest | np.rint => np.trunc
     with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0
@@ -123,6 +127,9 @@ BACKWARD = r"""
     divided by a scale that has not been multiplied by: dout came as it is
         | db += dout.sum(axis=0) => db += dout.sum(axis=0) / dout_scale
     with dout not multiplied by its scale before rounding: most of it becomes 0 | to_8(dout, dout_scale => to_8(dout, 1
+    with dout not multiplied by its scale before rounding: most of it becomes 0
+        | to_8(dout, dout_scale => to_8(dout, 1 ;; / (dout_scale * w_scale) => / w_scale
+        ;; / (dout_scale * x_scale) => / x_scale
     = the exact product: its factors must be rounded to 8 bits
         | multiply(dout8, transposed[2]) / (dout_scale * w_scale) => dout @ w
     = the exact product: its factors must be rounded to 8 bits
