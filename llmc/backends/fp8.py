@@ -10,7 +10,8 @@ A format of 8 bits covers few powers of two, so numbers are moved into its range
 number of each array to do that. Here a power of two is enough that is known beforehand: activations leave a layernorm,
 a softmax or GELU at about 1, weights are about 0.02, and a gradient is in proportion to the weight of one token's loss,
 1 / (B·T). The range of e5m2, 2⁻¹⁶ to 2¹⁵, does the rest; what is too large becomes the largest number. Lesson 25
-compares this with scales that follow the numbers: neither losses nor gradients tell them apart.
+compares this with scales that follow the numbers: losses do not tell them apart, and only scales by row bring
+gradients closer.
 """
 
 from math import frexp

@@ -15,9 +15,9 @@ MAKERS = ("empty", "empty_like")
 
 
 def garbage(dtype):
-    """GARBAGE, or the largest number of this dtype if that is less; None for dtypes without numbers."""
+    """GARBAGE, or the largest number of this dtype if that is less; None for dtypes without numbers, or not NumPy's."""
     dtype = np.dtype(dtype)
-    if dtype.kind not in "fiu":
+    if dtype.kind not in "fiu" or dtype.isbuiltin != 1:
         return None
     largest = (np.finfo if dtype.kind == "f" else np.iinfo)(dtype).max
     return dtype.type(min(GARBAGE, float(largest)))  # compared in float16, GARBAGE would be infinite

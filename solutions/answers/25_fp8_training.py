@@ -171,8 +171,8 @@ def delayed_with_a_copy(history, amax, length, largest):
         kept.append(amax)
     while len(kept) > length:
         kept.pop(0)
-    clipped = not amax <= known or math.isinf(amax)
-    return (1.0 if known == 0 or not math.isfinite(known) else largest / known), clipped, kept
+    saturated = not amax <= known or math.isinf(amax)
+    return (1.0 if known == 0 or not math.isfinite(known) else largest / known), saturated, kept
 
 
 @right("delayed_scale")
@@ -203,15 +203,15 @@ def delayed_that_changes_its_history(history, amax, length, largest):
 @wrong("delayed_scale", says="with an infinity or NaN in it")
 def delayed_that_remembers_all(history, amax, length, largest):
     known = max(history, default=amax)
-    clipped = amax > known or not np.isfinite(amax)
-    return (largest / known if 0 < known < np.inf else 1.0), clipped, (history + [amax])[-length:]
+    saturated = amax > known or not np.isfinite(amax)
+    return (largest / known if 0 < known < np.inf else 1.0), saturated, (history + [amax])[-length:]
 
 
 @wrong("delayed_scale", says="scale")
 def delayed_divides_by_anything(history, amax, length, largest):
     known = max(history) if history else amax
-    clipped = amax > known or not math.isfinite(amax)
-    return largest / known if known else 1.0, clipped, (history + [amax] * math.isfinite(amax))[-length:]
+    saturated = amax > known or not math.isfinite(amax)
+    return largest / known if known else 1.0, saturated, (history + [amax] * math.isfinite(amax))[-length:]
 
 
 # -------------------------------------------------------------------------------------------------- 5 promoted_product
@@ -269,7 +269,7 @@ def promoted_in_one_go(a, b, every, tensor_core):
     return total
 
 
-@wrong("promoted_product", says="the exact product: use tensor_core")
+@wrong("promoted_product", says="the exact product: use tensor_core, and promote after")
 def promoted_by_numpy(a, b, every, tensor_core):
     return (a @ b.T).astype(np.float32)
 

@@ -8,7 +8,7 @@ in seconds: the same answer gets the same words on every machine.
 
 import ast
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,8 +54,8 @@ class Search:
     def repair(self) -> Edit | None:
         """The edit of the learner's code with which the whole check passes, or two; None if edits of more lines do."""
         found, whole = [], 0
-        with learners_names(), quietly():
-            for edit, code in self.edited_theirs():
+        with learners_names(), quietly(), closing(self.edited_theirs()) as candidates:
+            for edit, code in candidates:
                 if not self.mends(code):
                     continue
                 whole += 1
@@ -70,7 +70,7 @@ class Search:
 
     def _first(self, candidates, lost=False):
         best = None, 0
-        with quietly():
+        with quietly(), closing(candidates):  # not later, while a learner's code runs
             for each, code in candidates:
                 if (explained := self.explained_by(code, lost)) > best[1]:
                     best = each, explained

@@ -7,6 +7,7 @@ from numba import njit
 from llmc.course import check, compare
 from llmc.course.checks.messages.diagnosis import WrongAnswer
 from llmc.course.uncleared import GARBAGE, garbage, marked
+from llmc.precision import e5m2
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int32, np.int8, np.uint16])
@@ -14,7 +15,7 @@ def test_every_number_is_the_same_one(dtype):
     with marked():
         arrays = np.empty((2, 3), dtype), np.empty_like(np.ones(4, dtype))
         assert np.empty(2, bool).shape == np.empty(2, object).shape == (2,)  # which have no such number
-    assert np.isfinite(garbage(dtype))
+    assert np.isfinite(garbage(dtype)) and garbage(e5m2()) is None
     assert all((array == garbage(dtype)).all() and array.dtype == dtype for array in arrays)
 
 

@@ -12,11 +12,11 @@ def numbers(c):
     """x, scale: ordinary numbers, ties, subnormal ones and their ties, powers of two, what is too large, infinities."""
     normal = rounded(c.rng.uniform(16, 440, 40) * c.rng.choice([-1, 1], 40), E4M3)  # (40,)
     ties = normal + 2.0 ** (np.floor(np.log2(np.abs(normal))) - 4)  # (40,)   halfway to a neighbour
-    tiny = np.r_[c.rng.uniform(-1, 1, 10) / 16, c.rng.integers(-8, 8, 10) / 512 + 1 / 1024]  # (20,)
+    tiny = np.r_[c.rng.uniform(-1, 1, 10) / 16, c.rng.integers(-8, 8, 10) / 512 + 1 / 1024, 2**-9, 2**-10]  # (22,)
     powers = 2.0 ** c.rng.integers(-12, 12, 40) * c.rng.uniform(-2, 2, 40)  # (40,)
-    edges = np.array([0, -0.0, 448, -448, 449, 463.9, 464, 480, 1e30, -1e30, np.inf, -np.inf, 2**-9, 2**-10])  # (14,)
+    ends = np.array([0, -0.0, 448, -448, 449, 463.9, 464, 480, 1e30, -1e30, np.inf, -np.inf])  # (12,)
     for scale in (1.0, 32.0, 2.0**-7, 2.0**20):
-        for x in (c.random(3, 5), ties.reshape(8, 5), tiny, powers.reshape(2, 4, 5), edges):
+        for x in (c.random(3, 5), ends, ties.reshape(8, 5), tiny, powers.reshape(2, 4, 5)):
             yield (x / scale).astype(np.float32), scale
 
 
@@ -29,8 +29,7 @@ ROUND = r"""
     without clipping: beyond 448 there are no numbers of e4m3 | np.clip(y, -448, 448) => y
     = NaN for what is too large: a cast to e4m3 alone does not saturate
         | y = np.clip(y, -448, 448) => return y.astype(E4M3).astype(np.float32) / scale
-    = the nearest number of e5m2, which has one bit of mantissa less
-        | y = np.clip(y, -448, 448) => return np.clip(y, -57344, 57344).astype(E5M2).astype(np.float32) / scale
+    clipped above alone: there is an end below 0, too | np.clip(y, -448, 448) => np.minimum(y, 448)
     divided by the scale first, and multiplied by it at the end: it is the other way round
         | x * scale => x / scale ;; step / scale => step * scale
     clipped before the scale, not after it
@@ -45,6 +44,9 @@ ROUND = r"""
         | step / scale => step / scale * (np.abs(np.rint(y / step) * step) >= 2**-6)
     that was not divided by the scale again | step / scale => step
     cut off, not rounded to the nearest | np.rint => np.trunc
+    rounded down, not to the nearest | np.rint => np.floor
+    with ties rounded up: a tie goes to the neighbour whose last bit is 0
+        | np.rint(y / step) => np.floor(y / step + 0.5)
     with ties rounded away from 0: a tie goes to the neighbour whose last bit is 0
         | np.rint(y / step) => np.sign(y) * np.floor(np.abs(y) / step + 0.5)
 """
@@ -68,12 +70,16 @@ def rows_to_scale(c):
 SCALES = r"""
     of the whole array, the same for all rows: a row of small numbers loses them
         | np.where(amax > 0, amax, 1) => np.where(amax > 0, amax.max(), 1)
+    of the whole array, the same for all rows: a row of small numbers loses them
+        | np.where(amax > 0, amax, 1) => np.full_like(amax, amax.max()) ;; np.where(amax > 0, scales, 1) => scales
     of the largest number, not of the largest in size: a row may have its amax below 0 | np.abs(x).max => x.max
     that brings amax to the largest number exactly: it must be a power of two
         | np.ldexp(1.0, np.frexp(ratio)[1] - 1 - margin) => ratio * 2.0**-margin
     rounded up to a power of two: amax may now be too large | [1] - 1 - margin => [1] - margin
     rounded to the nearest power of two: where that is the upper one, amax is too large
         | np.frexp(ratio)[1] - 1 - margin => np.rint(np.log2(ratio)).astype(int) - margin
+    with half of it where amax then is exactly the largest number: that still fits
+        | np.frexp(ratio)[1] - 1 - margin => np.ceil(np.log2(ratio)).astype(int) - 1 - margin
     without the margin | - 1 - margin => - 1
     with the margin on the wrong side: it makes the scale smaller | - 1 - margin => - 1 + margin
     upside down: what to divide by, not what to multiply by | scales, 1) => 1 / scales, 1)
@@ -147,7 +153,7 @@ def runs(c):
             amax = float(2.0 ** c.rng.uniform(-3, 0)) * (100.0 if step == spike else 1.0)
             amax = {0: amax if first is None else first, spike + 2: np.inf, spike + 4: np.nan}.get(step, amax)
             if step == spike + 1:
-                amax = history[-1]  # equal to the largest: not clipped
+                amax = history[-1]  # equal to the largest: not saturated
             c.new("amax is not finite" if not np.isfinite(amax) else f"step {step} of a run")
             yield list(history), amax, length, largest
             history = [*history, amax][-length:] if np.isfinite(amax) else history
@@ -162,7 +168,14 @@ DELAYED = r"""
     with an infinity or NaN in it, for which no scale is right: leave such an amax out
         | if np.isfinite(amax): => if True:
     with the oldest steps kept, the newest thrown away | [-length:] => [:length]
+    with the newest first: it belongs at the end | [*history, amax] => [amax, *history] ;; [-length:] => [:length]
+    = 1 where amax is not finite, although the history has a scale
+        | if 0 < known < np.inf else => if 0 < known < np.inf and np.isfinite(amax) else
     with True where amax equals what is known: equal is not too large | amax > known => amax >= known
+    with True only where amax times the scale is too large: if all was 0 before, any amax is larger than known
+        | amax > known or => amax * scale > largest or
+    with False in the first step, where infinity and NaN count, too
+        | amax > known or not np.isfinite(amax) => bool(history) and (amax > known or not np.isfinite(amax))
     with False where amax is NaN: comparisons with NaN are false
         | amax > known or not np.isfinite(amax) => amax > known or amax == np.inf
     with False where a first amax is infinite: no scale is right for it
@@ -171,7 +184,7 @@ DELAYED = r"""
         | max(history) if history else amax => max(history) if history else largest
 """
 HOW = dict(rtol=1e-12, look="4.1 · Now and before", mistakes=DELAYED)
-Exercise("delayed_scale", "25", None, "scale clipped history", cases=runs, **HOW)
+Exercise("delayed_scale", "25", None, "scale saturated history", cases=runs, **HOW)
 
 
 def long_sums(c):
@@ -189,6 +202,9 @@ PROMOTED = r"""
         ;; total += part => total = part
     = the sum without promotion: one running sum of 14 bits
         | for start in range(0, a.shape[1], every) => every = a.shape[1]\n    for start in range(0, a.shape[1], every)
+    with pieces rounded up to whole steps of 32: a piece ends after exactly `every` numbers
+        | for start in range(0, a.shape[1], every)
+        => every = -(-every // 32) * 32\n    for start in range(0, a.shape[1], every)
     without setting the running sum to 0 after it was added
         | part = np.zeros_like(total) => part = np.zeros_like(total) if start == 0 else part
     with the last piece left out | total += part => total += part * (start + every < a.shape[1])
@@ -197,7 +213,7 @@ PROMOTED = r"""
     with steps that run beyond a piece: its last one may be shorter than 32 | min(k + 32, end) => k + 32
     with the total of all pieces handed to the tensor core, which cuts it off again
         | part, a[:, k:stop] => total + part, a[:, k:stop]
-    = the exact product: use tensor_core, which is all that the hardware has
+    = the exact product: use tensor_core, and promote after `every` numbers, not after each step
         | part = tensor_core(… => part = part + a[:, k:stop] @ b[:, k:stop].T
 """
 HOW = dict(rtol=1e-6, look="6.2 · Promotion", mistakes=PROMOTED)
