@@ -209,10 +209,9 @@ class check:
         """{name: what is right} of the outputs, in order: of what is returned, or else of what is written."""
         exercise, (arguments, options) = self.exercise, copy.deepcopy(given)  # a reference may write to them
         names = exercise.returns.split() or [*before]
-        solution = exercise.reference or solution_of(exercise.name)
-        if solution is None:
+        if not (exercise.reference or solution_of(exercise.name)):
             raise WrongAnswer("this check compares with our solution, but the folder solutions is missing: restore it")
-        reference = exercise.reference or solution.function()
+        reference = exercise.reference or solution_of(exercise.name).function()
         unseen = io.StringIO()  # catch_warnings would make Python forget which of the learner's warnings it has shown
         with np.errstate(all="ignore"), redirect_stdout(unseen), redirect_stderr(unseen):
             right = reference(*arguments, **options)

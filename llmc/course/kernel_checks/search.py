@@ -92,15 +92,13 @@ class KernelSearch(Search):
 
     def edited_ours(self):
         """(edit, our kernel with it)."""
-        if self.ours and self.label is not None:
-            yield from self._schemata(self.ours, c_edits.edits(self.ours))
+        yield from self._schemata(self.ours, c_edits.edits(self.ours)) if self.ours and self.label is not None else ()
 
     def edited_theirs(self):
         """(edit, the learner's kernel with it); a barrier belongs where the report sees the problem."""
         near = range(min(self.lines) - 1, max(self.lines) + 2) if self.lines else ()
         edits = [edit for edit in c_edits.edits(self.code) if not edit.said or not near or edit.line in near]
-        if self._right:
-            yield from self._schemata(self.code, edits[:MOST])
+        yield from self._schemata(self.code, edits[:MOST]) if self._right else ()
 
     def _schemata(self, code, edits):
         edits = edits[: WORK // (sum(use.lanes for use in self.check.report.lines) + SOME)]

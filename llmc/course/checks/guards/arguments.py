@@ -69,9 +69,7 @@ class Protected:
 
 def refuses_read_only(error) -> bool:
     """Does this exception say that the code cannot take read-only arrays, rather than that it wrote to one?"""
-    if by_compiler(error):
-        return not writes_to_input(error)
-    return any(words in str(error) for words in REFUSES)
+    return not writes_to_input(error) if by_compiler(error) else any(words in str(error) for words in REFUSES)
 
 
 class Containers:
