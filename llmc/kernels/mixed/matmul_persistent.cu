@@ -219,11 +219,23 @@ __device__ void produce(Shared& shared, const TensorMap* a, const TensorMap* b, 
     }
 }
 
+// sums = or, but for the first time, += what tensor cores have summed apart.
+__device__ void promote(float (&sums)[HIGH][SUMS], float (&apart)[HIGH][SUMS], bool first)
+{
+    wait_products<0>();
+    #pragma unroll
+    for (int i = 0; i < HIGH; i++) {
+        use(apart[i]);
+        #pragma unroll
+        for (int s = 0; s < SUMS; s++) sums[i][s] = apart[i][s] + (first ? 0.0f : sums[i][s]);
+    }
+}
+
 // sums (64 HIGH, BN) = the product of so many rounds. above: how many squares of a come before those of this warpgroup.
 // next: the warpgroup that begins then, or -1.
 __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<STAGES>& ring, int rounds, int above, int next)
 {
-    float apart[HIGH][SUMS];
+    float apart[HIGH][SUMS];  // with PROMOTE
     auto& into = PROMOTE ? apart : sums;
     int last = 0, thread = threadIdx.x % 128, kept = 0;  // rounds in `into`
     for (int round = 0; round < rounds; round++, ring.next()) {
@@ -242,16 +254,7 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
         wait_products<1>();  // those of the round before are there, these are under way
         if (round > 0 && thread < CLUSTER) arrive_at(&shared.used[last], thread);
         last = ring.stage;
-        if (PROMOTE && (kept == PROMOTE || round == rounds - 1)) {
-            wait_products<0>();
-            #pragma unroll
-            for (int i = 0; i < HIGH; i++) {
-                use(apart[i]);
-                #pragma unroll
-                for (int s = 0; s < SUMS; s++) sums[i][s] = apart[i][s] + (round < PROMOTE ? 0.0f : sums[i][s]);
-            }
-            kept = 0;
-        }
+        if (PROMOTE && (kept == PROMOTE || round == rounds - 1)) promote(sums, apart, round < PROMOTE), kept = 0;
     }
     wait_products<0>();
     #pragma unroll
