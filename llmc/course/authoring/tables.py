@@ -4,7 +4,8 @@
 
 writes FOLDER/<table>.json, each measured in a process of its own, and to FOLDER/measured.json when and on what. All of
 them take twelve minutes on a Hopper GPU with CuPy, ml_dtypes, PyTorch and cuDNN (the peers) and NVIDIA's profiler ncu
-(the counters). Training runs, whose losses are stored in two of the tables, are not repeated; those of fp8 are.
+(the counters), and h200_fp8_steps as long again as PyTorch compiles for. Training runs, whose losses are stored in two
+of the tables, are not repeated; those of fp8 are.
 """
 
 import json

@@ -143,8 +143,7 @@ def product(result, a, b, by="fastest", bias=None, add=False):
         how = dict(compute=cublas.COMPUTE_32F, add=add, bias=bias, scale=scale)
         seen("cuBLAS", lambda: cublaslt.multiply(result, first, second, N, M, K, **how))
         return
-    whole = Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, kind=a.kind, scale=scale)
-    matmul.by_kernel(whole)
+    matmul.by_kernel(Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, kind=a.kind, scale=scale))
 
 
 def _by_hopper(result, a, b, by, bias=None, add=False, to_gelu=None, before_gelu=None, column_sums=None) -> bool:

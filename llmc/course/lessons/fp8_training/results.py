@@ -1,7 +1,7 @@
 """What lesson 25 shows of an H200, in bf16 and fp8: steps, products, sums, gradients and losses.
 
-Losses are of GPT-2 124M, B=4, T=1024, from the weights of `init_weights(seed)`: a warm-up of 40
-steps to a learning rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1, gradients are clipped.
+Losses are of GPT-2 124M, B=4, T=1024, from the weights of `init_weights(seed)`: a warm-up of 40 steps to a learning
+rate of 3e-4, then a cosine down to 0; beta2 = 0.95, weights decay by 0.1, gradients are clipped.
 """
 
 import json
@@ -74,9 +74,9 @@ def steps() -> list[dict]:
     for name in MODELS:
         rows = {row["who"]: row for row in versus(name, "fp8", B=B, T=T, peers=peers)}
         bf16, _ = versus(name, "bf16", B=B, T=T, peers={})
-        for who, row in (
-            {peer: rows[peer] for peer in peers} | {"llmc, bf16": bf16, "llmc, fp8": rows["llmc"]}
-        ).items():
+        rows |= {"llmc, bf16": bf16, "llmc, fp8": rows["llmc"]}
+        for who in (*peers, "llmc, bf16", "llmc, fp8"):
+            row = rows[who]
             found.append(dict(model=name, who=who, ms=round(row["ms"], 2), memory_gb=round(row["memory_gb"], 2)))
     return found
 
