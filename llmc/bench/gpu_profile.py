@@ -87,16 +87,15 @@ def profile(name, precision="fp32", recompute=None, *, B, T, matmul="fastest", a
     model.init_weights()
     x = np.random.RandomState(0).randint(0, model.config.V, (B, T)).astype(np.int32)  # (B, T)
     backend, spin = model.backend, cuda.RawKernel(SPIN, "spin")
-    rates = {narrow: _rates(model.precision, narrow) for narrow in (False, True)}
-    steps = []
+    steps, found = [], rates(model.precision)
     for _ in range(STEPS + 1):
         whole = _step(model, x)  # as it runs in training: nothing spins
         model.backend = patient = PatientBackend(backend, spin)
         with kernels.watched(patient.watch):
             _step(model, x)
         model.backend = backend
-        steps.append((whole, _sums(patient.spans, rates)))
-    return _table(steps[1:])  # the first one compiles
+        steps.append((whole, sums(patient.spans, found)))
+    return table(steps[1:])  # the first one compiles
 
 
 def _step(model, x) -> float:
@@ -111,33 +110,34 @@ def _step(model, x) -> float:
     return cuda.xp.cuda.get_elapsed_time(begin, end)
 
 
-def _rates(precision, narrow=False):
-    """Bytes per ms for a copy, and operations per ms for a large product in this precision.
+def rates(precision) -> dict:
+    """{narrow: (bytes per ms of a large copy, operations per ms of a large product)}.
 
-    narrow: with factors of 8 bits, if it has them.
+    narrow: with factors of 8 bits, if this precision has them, as matmuls do; False: as everything else computes.
     """
-    narrow = narrow and precision.has_8_bit_factors
-    rates = limits(precision.rounds_factors, precision.weights if precision.is_mixed else None, narrow)
-    return 1e6 * rates["copy_gb_s"], 1e9 * rates["sgemm_tflop_s"]
+    types = precision.rounds_factors, precision.weights if precision.is_mixed else None
+    found = {narrow: limits(*types, narrow and precision.has_8_bit_factors) for narrow in (False, True)}
+    return {narrow: (1e6 * each["copy_gb_s"], 1e9 * each["sgemm_tflop_s"]) for narrow, each in found.items()}
 
 
-def _sums(spans, rates) -> dict:
-    """{(function, kernel): [calls, ms, floor ms]}. rates: of matmuls (True), and of everything else."""
-    sums = defaultdict(lambda: [0, 0.0, 0.0])
+def sums(spans, rates) -> dict:
+    """{(function, kernel): [calls, ms, floor ms]} of an EventBackend's spans, with the rates of a precision."""
+    found = defaultdict(lambda: [0, 0.0, 0.0])
     for what, floor, begin, end in spans:
-        row = sums[what]
+        row = found[what]
         row[0] += 1
         row[1] += cuda.xp.cuda.get_elapsed_time(begin, end)
         if floor is not None:
             row[2] += max(amount / rate for amount, rate in zip(floor, rates["matmul" in what[0]], strict=True))
-    return sums
+    return found
 
 
-def _table(steps) -> dict:
+def table(steps) -> dict:
+    """What `profile` returns, of steps (ms of the whole, sums)."""
     step_ms = median(whole for whole, _ in steps)
     rows = []
     for function, kernel in steps[0][1]:
-        found = [sums[function, kernel] for _, sums in steps]
+        found = [each[function, kernel] for _, each in steps]
         calls, ms, floor = found[0][0], median(row[1] for row in found), found[0][2]
         row = dict(function=function, kernel=kernel, calls=calls, ms=ms, floor_ms=floor or None, share=ms / step_ms)
         rows.append(row)

@@ -145,9 +145,9 @@ def _network(model, V, float8=False):
 def _ours(model, path, V):
     """Our array for a PyTorch parameter, by the parts of its name: ["blocks", "3", "qkv", "weight"] -> qkvw[3]."""
     place, ours = path[:-2], _our_name(path)
-    values = model.backend.to_numpy(model.params[ours]).astype(np.float32)  # PyTorch does not know ml_dtypes
-    values = values[int(place[1])] if place else values
-    return np.array(values[:V] if ours == "wte" else values)
+    values = model.params[ours][int(place[1])] if place else model.params[ours]
+    values = model.backend.to_numpy(values).astype(np.float32)  # PyTorch does not know ml_dtypes
+    return values[:V] if ours == "wte" else values
 
 
 def _our_name(path):

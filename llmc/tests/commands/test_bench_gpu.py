@@ -91,7 +91,7 @@ def test_a_profile_has_every_function_with_its_kernels_and_floors(events):
     model.backend = backend = gpu_profile.EventBackend(model.backend)
     with kernels.watched(backend.watch):
         whole = gpu_profile._step(model, np.zeros((1, 8), np.int32))
-    result = gpu_profile._table([(whole, gpu_profile._sums(backend.spans, {False: (1e6, 1e9), True: (1e6, 2e9)}))])
+    result = gpu_profile.table([(whole, gpu_profile.sums(backend.spans, {False: (1e6, 1e9), True: (1e6, 2e9)}))])
     rows = {(row["function"], row["kernel"]): row for row in result["rows"]}
     L = model.config.L
     assert rows["attention_forward", None]["calls"] == L and rows["residual_layernorm_forward", None]["calls"] == 2 * L

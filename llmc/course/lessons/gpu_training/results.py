@@ -95,8 +95,8 @@ def _profile(model, B, T, numbers, of_events, steps=4) -> list[dict]:
         with waiting.backend(model, timed), kernels.watched(timed.watch):
             waiting.ahead(model, x, y)
         cuda.synchronize()
-        found.append((1.0, gpu_profile._sums(timed.spans, gpu_profile._rates(precision))))
-    return gpu_profile._table(found[1:])["rows"]  # the first step compiles
+        found.append((1.0, gpu_profile.sums(timed.spans, gpu_profile.rates(precision))))
+    return gpu_profile.table(found[1:])["rows"]  # the first step compiles
 
 
 def _functions(rows) -> list:
