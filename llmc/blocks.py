@@ -28,33 +28,33 @@ def activation_table(config, B, T, stats=None, recompute=0) -> list[Tensor]:
     """
     C = config.C
 
-    def kept(name, *shape, exact=False):
-        return Tensor(name, (config.L, *shape) if stats else shape, stacked=bool(stats), exact=exact)
+    def kept(name, *shape, kind=""):
+        return Tensor(name, (config.L, *shape) if stats else shape, bool(stats), kind)
 
     def factor_but_for(layer, name, *shape):
         whole = layer not in AGAIN[recompute] and stats
-        return Tensor(name, (config.L, *shape) if whole else shape, stacked=bool(whole), factor=bool(stats))
+        return Tensor(name, (config.L, *shape) if whole else shape, bool(whole), "factor" if stats else "")
 
     return [
-        Tensor("encoded", (B, T, C), exact=True),
+        Tensor("encoded", (B, T, C), kind="stream"),
         factor_but_for("layernorm", "ln1", B, T, C),
-        kept("ln1_mean", B, T, exact=True),
-        kept("ln1_rstd", B, T, exact=True),
+        kept("ln1_mean", B, T, kind="exact"),
+        kept("ln1_rstd", B, T, kind="exact"),
         kept("qkv", B, T, 3 * C),
-        *([kept("stats", *stats, exact=True)] if stats else []),
+        *([kept("stats", *stats, kind="exact")] if stats else []),
         kept("atty", B, T, C),
         Tensor("attproj", (B, T, C)),  # read once, by the residual after it: one array serves all layers
-        kept("residual2", B, T, C, exact=True),
+        kept("residual2", B, T, C, kind="stream"),
         factor_but_for("layernorm", "ln2", B, T, C),
-        kept("ln2_mean", B, T, exact=True),
-        kept("ln2_rstd", B, T, exact=True),
+        kept("ln2_mean", B, T, kind="exact"),
+        kept("ln2_rstd", B, T, kind="exact"),
         kept("fch", B, T, 4 * C),
         factor_but_for("gelu", "fch_gelu", B, T, 4 * C),
         Tensor("fcproj", (B, T, C)),  # likewise
-        kept("residual3", B, T, C, exact=True),
+        kept("residual3", B, T, C, kind="stream"),
         Tensor("lnf", (B, T, C)),
-        Tensor("lnf_mean", (B, T), exact=True),
-        Tensor("lnf_rstd", (B, T), exact=True),
+        Tensor("lnf_mean", (B, T), kind="exact"),
+        Tensor("lnf_rstd", (B, T), kind="exact"),
     ]
 
 
@@ -66,10 +66,9 @@ def gradient_tables(config, B, T, narrow_factors=False) -> tuple[list[Tensor], l
     nor is what has fewer bits than logits: narrow_factors.
     """
     C = config.C
-    narrow = [Tensor("dresidual", (B, T, C), exact=True), Tensor("dbtc", (B, T, C))]
-    dfch = Tensor("dfch", (B, T, 4 * C), factor=True)
-    narrow, wide = narrow + [dfch] * narrow_factors, [Tensor("dqkv", (B, T, 3 * C))] + [dfch] * (not narrow_factors)
-    return (narrow, wide) if config.Vp >= 7 * C else (narrow + wide, [])
+    narrow = [Tensor("dresidual", (B, T, C), kind="stream"), Tensor("dbtc", (B, T, C))]
+    wide = [Tensor("dqkv", (B, T, 3 * C), kind="factor"), Tensor("dfch", (B, T, 4 * C), kind="factor")]
+    return (narrow, wide) if config.Vp >= 7 * C and not narrow_factors else (narrow + wide, [])
 
 
 def forward(be, config, params, acts, attend, once=False):
@@ -148,8 +147,9 @@ def _block_backward(be, config, w, g, a, d, x, above, bias, accumulate):
     read = a["residual2"], w["ln2w"], a["ln2_mean"], a["ln2_rstd"]
     dout, db = be.layernorm_residual_backward(dstream, g["attprojb"], g["ln2w"], g["ln2b"], dbtc, *read, accumulate)
     be.matmul_backward(dbtc, g["attprojw"], db, dout, a["atty"], w["attprojw"], accumulate)  # (B, T, C)
-    be.attention_backward(d["dqkv"], dbtc, a["atty"], a["stats"], a["qkv"], config.NH)  # (B, T, 3C)
-    be.matmul_backward(dbtc, g["qkvw"], g["qkvb"], d["dqkv"], a["ln1"], w["qkvw"], accumulate)  # (B, T, C)
+    read = dbtc, a["atty"], a["stats"], a["qkv"]
+    qkvb = be.attention_bias_backward(d["dqkv"], g["qkvb"], *read, config.NH, accumulate)  # (B, T, 3C)
+    be.matmul_backward(dbtc, g["qkvw"], qkvb, d["dqkv"], a["ln1"], w["qkvw"], accumulate)  # (B, T, C)
     read = x, w["ln1w"], a["ln1_mean"], a["ln1_rstd"]
     into = dstream, bias, g["ln1w"], g["ln1b"]
     return be.layernorm_residual_backward(*into, dbtc, *read, accumulate)  # (B, T, C), (C,)

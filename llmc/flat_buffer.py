@@ -14,40 +14,36 @@ WORD = 16  # bytes that fast kernels read at once, from an address that is a mul
 
 
 class Tensor(NamedTuple):
-    """One array in a flat buffer. stacked: whether its first axis runs over the layers.
+    """One array in a flat buffer.
 
-    exact: whether it keeps full precision where the others are rounded to 16 bits · factor: whether only matmuls read
-    it, which may take fewer (llmc/precision.py).
+    stacked: whether its first axis runs over the layers · kind: "exact", "stream" or "factor", if its type may differ
+    from that of the others (llmc/precision.py).
     """
 
     name: str
     shape: tuple[int, ...]
     stacked: bool = False
-    exact: bool = False
-    factor: bool = False
+    kind: str = ""
 
 
 class FlatBuffer(Mapping):
     """Named views into one flat array of a backend: buffer["qkvw"], or for one layer buffer.layer(3)["qkvw"].
 
-    table: tensors (anything with a name, a shape and `stacked`) in memory order · exact: the dtype of tensors marked
-    `exact`; if it differs from `dtype`, they get their own flat array · factors: likewise, of those marked `factor` ·
-    aligned: whether all tensors begin at multiples
-    of WORD, so that the size of one does not affect how another is read. Nothing is allocated before `allocate` or the
-    first use. A flat array is replaced only when a table needs more memory, so a smaller batch reuses it.
+    table: tensors (anything with a name, a shape and `stacked`) in memory order · kinds: {kind of a tensor: its dtype},
+    for kinds that do not have `dtype`; each dtype has a flat array of its own · aligned: whether all tensors begin at
+    multiples of WORD, so that the size of one does not affect how another is read. Nothing is allocated before
+    `allocate` or the first use. A flat array is replaced only when a table needs more memory, so a smaller batch reuses
+    it.
     """
 
-    def __init__(self, backend, dtype, table=(), exact=None, factors=None, aligned=False):
+    def __init__(self, backend, dtype, table=(), kinds=None, aligned=False):
         self.backend, self.dtype, self.table, self.aligned = backend, np.dtype(dtype), table, aligned
-        self.exact = self.dtype if exact is None else np.dtype(exact)
-        self.factors = self.dtype if factors is None else np.dtype(factors)
+        self.kinds = {kind: np.dtype(its) for kind, its in (kinds or {}).items()}
         self._flats, self._inside, self._views, self._layers = {}, None, {}, {}
 
     def dtype_of(self, tensor) -> np.dtype:
         """The data type of one of its tensors."""
-        if getattr(tensor, "factor", False):
-            return self.factors
-        return self.exact if getattr(tensor, "exact", False) else self.dtype
+        return self.kinds.get(getattr(tensor, "kind", ""), self.dtype)
 
     @property
     def nbytes(self) -> int:

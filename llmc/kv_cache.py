@@ -30,7 +30,7 @@ class KeyValueCache:
         self.model, self.B, self.length = model, B, 0
         kv, p = Tensor("kv", (c.L, 2, B, c.NH, self.T, c.hs), stacked=True), model.precision
         self._kv = FlatBuffer(model.backend, p.activations, [kv]).allocate()
-        self._acts = FlatBuffer(model.backend, p.activations, _table(c, B, self.T), p.exact).allocate()
+        self._acts = FlatBuffer(model.backend, p.activations, _table(c, B, self.T), p.kinds).allocate()
         # (B + 1,): a token of each sequence and `length`, where a recorded step finds them
         self._next = model.backend.from_numpy(np.zeros(B + 1, np.int32))
 

@@ -24,7 +24,7 @@ def activation_table(config, backend, B, T, recompute=0, all_logits=False) -> li
     """What `forward` writes and keeps for `backward`; all_logits: keep the logits of all tokens, as without targets."""
     stats = backend.attention_stats_shape(B, T, config.NH)
     n = B if all_logits else blocks.sequences_at_once(config, backend, B, T)
-    last = [Tensor("logits", (n, T, config.Vp)), Tensor("losses", (B, T), exact=True)]
+    last = [Tensor("logits", (n, T, config.Vp)), Tensor("losses", (B, T), kind="exact")]
     return blocks.activation_table(config, B, T, stats, recompute) + last
 
 
@@ -47,8 +47,8 @@ def training_buffers(config, backend, B, T, precision="fp32", master_weights=Tru
         "AdamW m": FlatBuffer(be, p.exact, own),
         "AdamW v": FlatBuffer(be, p.exact, own),
         **master,
-        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.exact, p.factors, aligned=True),
-        "gradients of activations": FlatBuffer(be, p.activations, gradients, p.exact, p.dfactors),
+        f"activations (B={B}, T={T})": FlatBuffer(be, p.activations, acts, p.kinds, aligned=True),
+        "gradients of activations": FlatBuffer(be, p.activations, gradients, p.dkinds),
     }
 
 
@@ -141,9 +141,9 @@ class GPT2:
     def free_activations(self):
         """Free the activations and their gradients; whatever needs them next allocates them again."""
         p = self.precision
-        self._acts = FlatBuffer(self.backend, p.activations, exact=p.exact, factors=p.factors, aligned=True)
+        self._acts = FlatBuffer(self.backend, p.activations, kinds=p.kinds, aligned=True)
         # Their gradients, reused by every layer.
-        self._dacts = FlatBuffer(self.backend, p.activations, exact=p.exact, factors=p.dfactors)
+        self._dacts = FlatBuffer(self.backend, p.activations, kinds=p.dkinds)
         self._inside_logits = self._buffer(p.activations)  # the rest of their gradients
         self._batch = None  # between forward and backward
 

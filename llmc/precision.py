@@ -7,7 +7,8 @@ in float32: the residual stream and its gradient, to which every layer adds a li
 attention, losses, AdamW's moments, and master weights. PyTorch's autocast follows the same rules, and so does llm.c's
 train_gpt2.cu, except that its residual stream has 16 bits.
 
-"fp8" is bf16 in which the factors of matmuls are rounded once more, to 8 bits: see `backends/fp8.py`.
+"fp8" is bf16 in which the factors of matmuls are rounded once more, to 8 bits, and the residual stream has 16 bits, as
+in llm.c: see `backends/fp8.py`.
 """
 
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ WEIGHTS = 32.0  # what weights are multiplied by before they are rounded to 8 bi
 class Precision:
     """The data types of one model.
 
-    exact: for the residual stream, statistics, moments and master weights · factors: for activations that only matmuls
-    read · dfactors: for gradients that only they read.
+    exact: for statistics, moments and master weights · stream: for the residual stream and its gradient · factors: for
+    activations that only matmuls read · dfactors: for gradients that only they read.
     """
 
     name: str
@@ -35,8 +36,19 @@ class Precision:
     activations: np.dtype  # and their gradients
     gradients: np.dtype  # of weights
     exact: np.dtype
+    stream: np.dtype
     factors: np.dtype
     dfactors: np.dtype
+
+    @property
+    def kinds(self) -> dict:
+        """{kind: dtype} of activations that differ from the others, for a FlatBuffer."""
+        return dict(exact=self.exact, stream=self.stream, factor=self.factors)
+
+    @property
+    def dkinds(self) -> dict:
+        """The same of their gradients."""
+        return self.kinds | dict(factor=self.dfactors)
 
     @property
     def is_mixed(self) -> bool:
@@ -67,10 +79,11 @@ def find_precision(name) -> Precision:
         raise UserError(f"there is no precision {name!r}; choose one of {', '.join(NAMES)}.")
     if name in ("fp32", "tf32", "fp64"):
         dtype = np.dtype(np.float64 if name == "fp64" else np.float32)
-        return Precision(name, dtype, dtype, dtype, dtype, dtype, dtype)
+        return Precision(name, *[dtype] * 7)
     low = np.dtype(np.float16) if name == "fp16" else bfloat16()
-    factors = (e4m3(), e5m2()) if name == "fp8" else (low, low)
-    return Precision(name, low, low, low, np.dtype(np.float32), *factors)
+    exact = np.dtype(np.float32)
+    more = (low, e4m3(), e5m2()) if name == "fp8" else (exact, low, low)
+    return Precision(name, low, low, low, exact, *more)
 
 
 def bfloat16() -> np.dtype:

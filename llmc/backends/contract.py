@@ -264,6 +264,11 @@ class Backend:
     def attention_backward(self, dqkv, dout, out, stats, qkv, NH):
         """*dqkv (B, T, 3C) from dout (B, T, C) and what the forward pass read and wrote."""
 
+    def attention_bias_backward(self, dqkv, db, dout, out, stats, qkv, NH, accumulate=True):
+        """attention_backward; returns db (3C,), or None where it holds the column sums of dqkv already."""
+        self.attention_backward(dqkv, dout, out, stats, qkv, NH)  # (B, T, 3C)
+        return db
+
     # --------------------------------------------------------------------------------- loss and optimizer
 
     @_required(writes=2)

@@ -51,6 +51,7 @@ class Fp8(Mixed):
         )
         self.matmul_forward, self.matmul_backward = self._matmul_forward, self._matmul_backward
         self.gelu_matmul_backward, self.fused_classifier = self._gelu_matmul_backward, self._fused_classifier
+        self.attention_bias_backward = self._attention_bias_backward
 
     def _fused_classifier(self, losses, logits, targets, dloss, V):
         """As in the contract; the gradients of this batch will be scaled by what dloss says."""
@@ -82,12 +83,23 @@ class Fp8(Mixed):
         numbers = np.empty(dpre.shape, w.dtype)  # (B, T, C_in)
         self.matmul_backward(numbers, dw, db, dout, x, w, accumulate=accumulate)
         self.gelu_backward(numbers, numbers, pre)
-        if dpre.dtype.itemsize == 1:
-            _add_columns(dbpre, numbers, accumulate)
+        return self._narrow(dpre, dbpre, numbers, accumulate)
+
+    def _attention_bias_backward(self, dqkv, db, dout, out, stats, qkv, NH, accumulate=True):
+        """As in the contract; *dqkv likewise."""
+        numbers = np.empty(dqkv.shape, qkv.dtype)  # (B, T, 3C)
+        self.attention_backward(numbers, dout, out, stats, qkv, NH)
+        return self._narrow(dqkv, db, numbers, accumulate)
+
+    def _narrow(self, result, db, numbers, accumulate):
+        """*result (…, C), in 8 bits if it has them, = numbers, of 16 bits; returns db (C,), or None if these are added
+        up in it."""
+        if result.dtype.itemsize == 1:
+            _add_columns(db, numbers, accumulate)
             wide = numbers.astype(np.float32) * np.float32(self._gradients)
-            numbers, dbpre = np.clip(wide, -LARGEST[dpre.dtype.name], LARGEST[dpre.dtype.name]), None
-        dpre[...] = numbers
-        return dbpre
+            numbers, db = np.clip(wide, -LARGEST[result.dtype.name], LARGEST[result.dtype.name]), None
+        result[...] = numbers
+        return db
 
 
 def _add_columns(db, dout, accumulate):

@@ -6,7 +6,7 @@ from llmc.backends.contract import Backend
 from llmc.backends.fp8 import GRADIENTS, HEAD_ROWS, few, gradient_scale
 from llmc.backends.gpu_mixed import CudaMixed
 from llmc.kernels import scratch
-from llmc.kernels.mixed import classifier, layernorm, matmul_fp8
+from llmc.kernels.mixed import attention, classifier, layernorm, matmul_fp8
 
 
 class CudaFp8(CudaMixed):
@@ -73,6 +73,11 @@ class CudaFp8(CudaMixed):
 
     def gelu_again(self, out, x):
         """Nothing: gelu_matmul_backward takes GELU from `pre` itself."""
+
+    def attention_bias_backward(self, dqkv, db, dout, out, stats, qkv, NH, accumulate=True):
+        """As in the contract, with the column sums; *dqkv has 8 bits."""
+        arguments = dqkv, db, dout, out, stats, qkv, NH, self._gradients, accumulate
+        attention.attention_backward_narrow(*arguments, by=self.attention)
 
     def gelu_matmul_backward(self, dpre, dw, db, dout, pre, x, w, dbpre=None, accumulate=True):
         """As in the contract, with the column sums for dbpre; *dpre has 8 bits."""

@@ -1,6 +1,8 @@
 // floatX: a number of 16 bits in memory, which every kernel widens to float to compute with. FLOAT16 says which: 1 for
 // float16, 0 for bfloat16.
 //
+// Stream: a number of the residual stream or of its gradient, a float, or with STREAM16 one of 16 bits.
+//
 // `load` and `store` move eight of them, 128 bits, in one access where the address allows it, and one by one where it
 // does not. They do the same for eight floats, in two accesses, so that one loop can take both kinds of arrays.
 
@@ -11,6 +13,12 @@
 struct floatX {
     unsigned short bits;
 };
+
+#if defined(STREAM16) && STREAM16
+typedef floatX Stream;
+#else
+typedef float Stream;
+#endif
 
 typedef float Eight[8];
 

@@ -143,3 +143,6 @@ __device__ void take_registers()
 {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT));
 }
+
+// The 128 threads of warpgroup `group` wait for each other; barrier 0 is the whole block's.
+__device__ void meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }

@@ -12,7 +12,7 @@ from llmc.errors import UserError
 from llmc.kernels import ceil_div, scratch, tensor_cores
 from llmc.kernels.attention import WARPS, check_rows, launch_tiles, padded, tiles
 from llmc.kernels.attention_cached import on_device
-from llmc.kernels.mixed import attention_cudnn, attention_hopper, kernel_for
+from llmc.kernels.mixed import attention_cudnn, attention_hopper, kernel_for, matmul_fp8
 from llmc.kernels.pointwise import THREADS, aligned, blocks_at_once
 from llmc.kernels.reductions import most_shared_memory
 
@@ -62,6 +62,20 @@ def attention_backward(dqkv, dout, out, stats, qkv, NH, version=None, by="own"):
     arrays = dqkv, dout, stats, delta, qkv
     _launch(f"attention_backward_query_v{version}", arrays, out.shape, NH, version, _query_bytes)
     _launch(f"attention_backward_key_v{version}", arrays, out.shape, NH, version, _key_bytes)
+
+
+def attention_backward_narrow(dqkv, db, dout, out, stats, qkv, NH, gradients, accumulate=True, by="own"):
+    """*dqkv (B, T, 3C), uint8, in e5m2, multiplied by gradients; +db (3C,), 16 bits, += its column sums before that; =
+    them, without accumulate. The rest as above.
+    """
+    check_rows(len(out), NH, out.shape[1])
+    if by == "own" and _hoppers(None) and attention_hopper.fits(out, qkv, NH) and out.shape[2] // NH == 64:
+        narrow = dict(db=db, accumulate=accumulate, gradients=gradients)
+        attention_hopper.attention_backward(dqkv, dout, out, stats, qkv, NH, **narrow)
+        return
+    numbers = scratch("before 8 bits", qkv.shape, qkv.dtype)  # (B, T, 3C)
+    attention_backward(numbers, dout, out, stats, qkv, NH, by=by)
+    matmul_fp8.narrow(dqkv, db, numbers, gradients, accumulate)
 
 
 def _hoppers(version) -> bool:

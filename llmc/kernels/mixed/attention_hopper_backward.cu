@@ -7,9 +7,12 @@ Both compute v2's products with wgmma, fetched by a producer as in attention_hop
 keys, douts and values changing places, either has
     p = exp(own (64, HS) otherT), ds = p (own2 otherT2 - delta), sums += ds other, and the keys' sums2 += p other2
 where p and ds stay in registers. delta is v2's, from attention_tensor_backward.cu.
+
+In fp8 dqkv leaves times `gradients` in 8 bits, and its columns are summed: `partial` has a row for each 64 rows of it.
 */
 
 #include "number.cuh"
+#include "number_8.cuh"
 
 #ifndef HS
 #define HS 64  // 32 or 64: for more there are too few registers
@@ -19,6 +22,7 @@ where p and ds stay in registers. delta is v2's, from attention_tensor_backward.
 #endif
 
 #include "lanes.cuh"
+#include "column_sums.cuh"
 #include "warp_rows.cuh"
 #include "tma.cuh"
 #include "wgmma.cuh"
@@ -30,7 +34,10 @@ struct Shared {
     floatX own[2][2][GROUPS][SQUARE];  // of this task and the next: own, own2
     floatX others[STAGES][2][SQUARE];  // other, other2
     Barrier own_there[2], own_used[2], others_there[STAGES], others_used[STAGES];
+    float sums[GROUPS][4][64];  // of the columns of each warp's results
 };
+
+const bool EIGHT_BITS = sizeof(Gradient) == 1;
 
 // A tile of one head, rows from `first` on, and what it meets: rounds of 64 others, from row `start` on.
 template <bool KEY>
@@ -110,20 +117,36 @@ __device__ void round_weights(unsigned (&weights)[16], const float (&values)[32]
 }
 
 // Rows t … of a matrix with rows `stride` apart, those below T.
-__device__ void store_rows(floatX* to, const float (&sums)[HS / 2], float factor, int t, int T, size_t stride)
+__device__ void store_rows(Gradient* to, const float (&sums)[HS / 2], float factor, int t, int T, size_t stride)
 {
     #pragma unroll
     for (int i = 0; i < HS / 4; i++) {
         int row = t + i % 2 * 8;
-        if (row < T)
-            *reinterpret_cast<unsigned*>(to + row * stride + i / 2 * 8 + 2 * j_of_lane()) =
-                rounded_pair(sums[2 * i] * factor, sums[2 * i + 1] * factor);
+        Gradient* two = to + row * stride + i / 2 * 8 + 2 * j_of_lane();
+        float low = sums[2 * i] * factor, high = sums[2 * i + 1] * factor;
+        if (row < T && EIGHT_BITS) *reinterpret_cast<unsigned short*>(two) = narrow<e5m2>(low, high);
+        if (row < T && !EIGHT_BITS) *reinterpret_cast<unsigned*>(two) = rounded_pair(low, high);
     }
 }
 
+// *to (HS,) = factor times the sums of the columns of a warpgroup's 64 rows, those below T. HS is 64.
+__device__ void store_column_sums(float* to, Shared& shared, const float (&sums)[HS / 2], float factor, int t, int T, int group)
+{
+    int thread = threadIdx.x % 128;
+    float totals[16];
+    #pragma unroll
+    for (int i = 0; i < HS / 4; i++)
+        totals[i] = ((t < T ? sums[i / 2 * 4 + i % 2] : 0.0f) + (t + 8 < T ? sums[i / 2 * 4 + 2 + i % 2] : 0.0f)) * factor;
+    meet(group);  // what was there has been read
+    write_totals(shared.sums[group][thread / 32], totals, HS);
+    meet(group);
+    const float(&warps)[4][64] = shared.sums[group];
+    if (thread < HS) to[thread] = warps[0][thread] + warps[1][thread] + warps[2][thread] + warps[3][thread];
+}
+
 template <bool KEY>
-__device__ void consume(Shared& shared, floatX* dqkv, const float* stats, const float* delta, int B, int T, int NH,
-                        int group)
+__device__ void consume(Shared& shared, Gradient* dqkv, float* partial, float gradients, const float* stats,
+                        const float* delta, int B, int T, int NH, int group)
 {
     Ring<2> owns;
     Ring<STAGES> stages;
@@ -209,15 +232,21 @@ __device__ void consume(Shared& shared, floatX* dqkv, const float* stats, const 
         for (int round = end; round < task.rounds; round++) skip();
 
         int C = NH * HS;
-        floatX* to = dqkv + (size_t)(task.head / NH) * T * 3 * C + task.head % NH * HS;
-        store_rows(KEY ? to + C : to, sums, scale, t, T, 3 * C);
-        if (KEY) store_rows(to + 2 * C, sums2, 1.0f, t, T, 3 * C);
+        Gradient* to = dqkv + (size_t)(task.head / NH) * T * 3 * C + task.head % NH * HS;
+        store_rows(KEY ? to + C : to, sums, scale * gradients, t, T, 3 * C);
+        if (KEY) store_rows(to + 2 * C, sums2, gradients, t, T, 3 * C);
+        if (EIGHT_BITS) {
+            int rows = (T + OWN - 1) / OWN * GROUPS;  // of partial, for each b
+            float* place = partial + ((size_t)(task.head / NH) * rows + mine / 64) * 3 * C + task.head % NH * HS;
+            store_column_sums(KEY ? place + C : place, shared, sums, scale, t, T, group);
+            if (KEY) store_column_sums(place + 2 * C, shared, sums2, 1.0f, t, T, group);
+        }
     }
 }
 
 template <bool KEY>
-__device__ void backward(Shared& shared, floatX* dqkv, const float* stats, const float* delta, const TensorMap* qkv,
-                         const TensorMap* dout, int B, int T, int NH)
+__device__ void backward(Shared& shared, Gradient* dqkv, float* partial, float gradients, const float* stats,
+                         const float* delta, const TensorMap* qkv, const TensorMap* dout, int B, int T, int NH)
 {
     int group = __shfl_sync(ALL, (int)threadIdx.x / 128, 0) - 1;  // -1: the producer; one for a warp, as the compiler sees
     if (threadIdx.x == 0) {
@@ -231,23 +260,27 @@ __device__ void backward(Shared& shared, floatX* dqkv, const float* stats, const
         if (threadIdx.x == 0) produce<KEY>(shared, qkv, dout, B, T, NH);
     } else {
         take_registers<240>();
-        consume<KEY>(shared, dqkv, stats, delta, B, T, NH, group);
+        consume<KEY>(shared, dqkv, partial, gradients, stats, delta, B, T, NH, group);
     }
 }
 
 // Grid: as many blocks as fit at once, in x. qkv, dout: stacks of B matrices (T, 3 NH HS), (T, NH HS).
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-attention_backward_query_v3(floatX* dqkv, const float* stats, const float* delta, const __grid_constant__ TensorMap qkv,
-                            const __grid_constant__ TensorMap dout, int B, int T, int NH)
+attention_backward_query_v3(Gradient* dqkv, float* partial, float gradients, const float* stats, const float* delta,
+                            const __grid_constant__ TensorMap qkv, const __grid_constant__ TensorMap dout, int B, int T,
+                            int NH)
 {
     extern __shared__ uint4 memory[];
-    backward<false>(*reinterpret_cast<Shared*>(first_square(memory)), dqkv, stats, delta, &qkv, &dout, B, T, NH);
+    backward<false>(*reinterpret_cast<Shared*>(first_square(memory)), dqkv, partial, gradients, stats, delta, &qkv, &dout, B, T,
+                    NH);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-attention_backward_key_v3(floatX* dqkv, const float* stats, const float* delta, const __grid_constant__ TensorMap qkv,
-                          const __grid_constant__ TensorMap dout, int B, int T, int NH)
+attention_backward_key_v3(Gradient* dqkv, float* partial, float gradients, const float* stats, const float* delta,
+                          const __grid_constant__ TensorMap qkv, const __grid_constant__ TensorMap dout, int B, int T,
+                          int NH)
 {
     extern __shared__ uint4 memory[];
-    backward<true>(*reinterpret_cast<Shared*>(first_square(memory)), dqkv, stats, delta, &qkv, &dout, B, T, NH);
+    backward<true>(*reinterpret_cast<Shared*>(first_square(memory)), dqkv, partial, gradients, stats, delta, &qkv, &dout, B, T,
+                   NH);
 }

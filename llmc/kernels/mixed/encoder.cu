@@ -6,7 +6,7 @@ backward_positions  one thread per eight numbers of dwpe: it adds up the sequenc
 backward_tokens     positions sorted by token, as in llmc/kernels/encoder.cu, which sorts them; the block that
                     begins with a token's first position adds up all its rows
 
-out and dout belong to the residual stream and are float; the rows of dwte and dwpe are rounded once, when everything
+out and dout belong to the residual stream; the rows of dwte and dwpe are rounded once, when everything
 has been added, in a fixed order. A key is a token and its position, (token << 32) + n, of N = B*T positions.
 */
 
@@ -17,7 +17,7 @@ typedef unsigned long long Key;
 const int WARPS = 8;  // of a block
 
 // out = token + position, rows of C numbers, by a warp.
-__device__ void add_rows(float* out, const floatX* token, const floatX* position, int C)
+__device__ void add_rows(Stream* out, const floatX* token, const floatX* position, int C)
 {
     for (int c = threadIdx.x % 32 * 8; c < C; c += 32 * 8) {
         Eight a, b;
@@ -29,7 +29,7 @@ __device__ void add_rows(float* out, const floatX* token, const floatX* position
     }
 }
 
-extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
+extern "C" __global__ void encoder_forward_v1(Stream* out, const int* tokens, const floatX* wte, const floatX* wpe,
                                               int N, int T, int C)
 {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -37,7 +37,7 @@ extern "C" __global__ void encoder_forward_v1(float* out, const int* tokens, con
     add_rows(out + (size_t)row * C, wte + (size_t)tokens[row] * C, wpe + (size_t)(row % T) * C, C);
 }
 
-extern "C" __global__ void encoder_forward_at_v1(float* out, const int* tokens, const floatX* wte, const floatX* wpe,
+extern "C" __global__ void encoder_forward_at_v1(Stream* out, const int* tokens, const floatX* wte, const floatX* wpe,
                                                  const int* start, int B, int C)
 {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -45,7 +45,7 @@ extern "C" __global__ void encoder_forward_at_v1(float* out, const int* tokens, 
     add_rows(out + (size_t)row * C, wte + (size_t)tokens[row] * C, wpe + (size_t)*start * C, C);
 }
 
-extern "C" __global__ void encoder_backward_positions_v1(floatX* dwpe, const float* dout, int B, int T, int C)
+extern "C" __global__ void encoder_backward_positions_v1(floatX* dwpe, const Stream* dout, int B, int T, int C)
 {
     int i = (blockIdx.x * blockDim.x + threadIdx.x) * 8, n = T * C;
     if (i >= n) return;
@@ -67,7 +67,7 @@ __device__ int position_of(Key key) { return (int)(key & 0xffffffff); }
 // Grid: sorted positions in x, chunks of 256 columns in y. Block (32, WARPS): eight columns for each lane; the warps
 // divide the rows among them, and warp 0 adds what they found, in order.
 extern "C" __global__ void __launch_bounds__(256)
-    encoder_backward_tokens_v1(floatX* dwte, const float* dout, const Key* sorted, int N, int C)
+    encoder_backward_tokens_v1(floatX* dwte, const Stream* dout, const Key* sorted, int N, int C)
 {
     __shared__ Eight sums[WARPS][32];
     int first = blockIdx.x, token = token_of(sorted[first]);

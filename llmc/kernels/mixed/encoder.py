@@ -14,38 +14,39 @@ from llmc.kernels.reductions import ROWS, WARP, check_rows
 def encoder_forward(out, tokens, wte, wpe):
     """*out = wte[tokens] + wpe[:T].
 
-    out: float32 (B, T, C). tokens: int32 (B, T), each below Vp. wte (Vp, C), wpe (maxT, C), T ≤ maxT: 16 bits.
+    out (B, T, C): float32 or, in fp8, 16 bits. tokens: int32 (B, T), each below Vp. wte (Vp, C), wpe (maxT, C), T ≤
+    maxT: 16 bits.
     """
     B, T, C = out.shape
     check_rows(B * T)
     check_elements(max(out.size, wte.size))
     sizes = np.int32(B * T), np.int32(T), np.int32(C)
-    launch = kernel_for(wte, "encoder", "encoder_forward_v1")
+    launch = kernel_for(wte, "encoder", "encoder_forward_v1", stream=out)
     launch((ceil_div(B * T, ROWS),), (THREADS,), (out, tokens, wte, wpe, *sizes))
 
 
 def encoder_forward_at(out, tokens, wte, wpe, start):
     """*out = wte[tokens] + wpe[start], for a launch that is recorded and repeated.
 
-    out: float32 (B, 1, C). tokens: int32 (B,), each below Vp. start: int32 (1,) where kernels run. The rest as above.
+    out (B, 1, C): likewise. tokens: int32 (B,), each below Vp. start: int32 (1,) where kernels run. The rest as above.
     """
     B, _, C = out.shape
     check_rows(B)
-    launch = kernel_for(wte, "encoder", "encoder_forward_at_v1")
+    launch = kernel_for(wte, "encoder", "encoder_forward_at_v1", stream=out)
     launch((ceil_div(B, ROWS),), (THREADS,), (out, tokens, wte, wpe, start, np.int32(B), np.int32(C)))
 
 
 def encoder_backward(dwte, dwpe, dout, tokens):
     """+dwte, +dwpe from dout; a token that occurs twice receives both rows.
 
-    dwte (Vp, C), dwpe (maxT, C), of which the first T rows change: 16 bits. dout: float32 (B, T, C). tokens: int32
+    dwte (Vp, C), dwpe (maxT, C), of which the first T rows change: 16 bits. dout (B, T, C): as out. tokens: int32
     (B, T), each below Vp.
     """
     B, T, C = dout.shape
     check_rows(B * T)
     check_elements(max(dout.size, dwte.size))
-    launch = kernel_for(dwpe, "encoder", "encoder_backward_positions_v1")
+    launch = kernel_for(dwpe, "encoder", "encoder_backward_positions_v1", stream=dout)
     launch((blocks_for(T * C, EACH),), (THREADS,), (dwpe, dout, np.int32(B), np.int32(T), np.int32(C)))
     arguments = (dwte, dout, sort_positions(tokens), np.int32(B * T), np.int32(C))
-    launch = kernel_for(dwte, "encoder", "encoder_backward_tokens_v1")
+    launch = kernel_for(dwte, "encoder", "encoder_backward_tokens_v1", stream=dout)
     launch((B * T, across(C)), (WARP, ROWS), arguments)

@@ -1,4 +1,4 @@
-/* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream and therefore float.
+/* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream.
 
 forward, residual_forward  one warp per row; the row is read again from the cache for the variance and for the output
 residual_forward           v2 has it in registers, for a few rows, as in sampling
@@ -9,7 +9,7 @@ backward                   v2 of both, in one reading: a lane keeps the sums of 
 backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that; in fp8 it leaves
                            those times `scale` in 8 bits
 
-Shapes: x, dx, residual (N, C) float; dout (N, C), out (N, C), which has 8 bits in fp8; w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
+Shapes: x, dx, residual (N, C) Stream; dout (N, C), out (N, C), which has 8 bits in fp8; w, b (C,); mean, rstd (N,) float; partial (chunks, 2, C) float.
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
 */
 
@@ -29,7 +29,7 @@ __device__ int first_of_lane() { return threadIdx.x % 32 * 8; }
 __device__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
 
 // out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
-__device__ void write_norm(Factor* out, const float* x, const floatX* w, const floatX* b, float m, float r, int C)
+__device__ void write_norm(Factor* out, const Stream* x, const floatX* w, const floatX* b, float m, float r, int C)
 {
     Eight v, weight, bias;
     for (int c = first_of_lane(); c < C; c += 32 * 8) {
@@ -43,7 +43,7 @@ __device__ void write_norm(Factor* out, const float* x, const floatX* w, const f
 }
 
 // One row, whose numbers add up to the warp's `total`.
-__device__ void normalize(Factor* out, float* mean, float* rstd, const float* x, const floatX* w, const floatX* b,
+__device__ void normalize(Factor* out, float* mean, float* rstd, const Stream* x, const floatX* w, const floatX* b,
                           float total, int C)
 {
     float m = warp_sum(total) / C, squares = 0.0f;
@@ -61,7 +61,7 @@ __device__ void normalize(Factor* out, float* mean, float* rstd, const float* x,
     }
 }
 
-extern "C" __global__ void layernorm_forward_v1(Factor* out, float* mean, float* rstd, const float* x, const floatX* w,
+extern "C" __global__ void layernorm_forward_v1(Factor* out, float* mean, float* rstd, const Stream* x, const floatX* w,
                                                 const floatX* b, int N, int C)
 {
     int row = row_of_warp();
@@ -78,8 +78,8 @@ extern "C" __global__ void layernorm_forward_v1(Factor* out, float* mean, float*
 }
 
 // residual = x1 + x2, and its layernorm. Each lane reads back the numbers that it wrote itself.
-extern "C" __global__ void residual_layernorm_forward_v1(float* residual, Factor* out, float* mean, float* rstd,
-                                                         const float* x1, const floatX* x2, const floatX* w,
+extern "C" __global__ void residual_layernorm_forward_v1(Stream* residual, Factor* out, float* mean, float* rstd,
+                                                         const Stream* x1, const floatX* x2, const floatX* w,
                                                          const floatX* b, int N, int C)
 {
     int row = row_of_warp();
@@ -91,8 +91,11 @@ extern "C" __global__ void residual_layernorm_forward_v1(float* residual, Factor
         load(v, x1 + start + c, C - c);
         load(more, x2 + start + c, C - c);
         #pragma unroll
-        for (int e = 0; e < 8; e++) total += v[e] += more[e];
+        for (int e = 0; e < 8; e++) v[e] += more[e];
         store(residual + start + c, v, C - c);
+        load(v, residual + start + c, C - c);  // as it is kept
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total += v[e];
     }
     normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
 }
@@ -150,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(32, 1) residual_layernorm_forward_v
     if (threadIdx.x == 0) mean[blockIdx.x] = m, rstd[blockIdx.x] = r;
 }
 
-extern "C" __global__ void layernorm_again_v1(Factor* out, const float* x, const floatX* w, const floatX* b,
+extern "C" __global__ void layernorm_again_v1(Factor* out, const Stream* x, const floatX* w, const floatX* b,
                                               const float* mean, const float* rstd, int N, int C)
 {
     int row = row_of_warp();
@@ -159,7 +162,7 @@ extern "C" __global__ void layernorm_again_v1(Factor* out, const float* x, const
     write_norm(out + start, x + start, w, b, mean[row], rstd[row], C);
 }
 
-extern "C" __global__ void layernorm_backward_input_v1(float* dx, const floatX* dout, const float* x, const floatX* w,
+extern "C" __global__ void layernorm_backward_input_v1(Stream* dx, const floatX* dout, const Stream* x, const floatX* w,
                                                        const float* mean, const float* rstd, int N, int C)
 {
     int row = row_of_warp();
@@ -193,7 +196,7 @@ extern "C" __global__ void layernorm_backward_input_v1(float* dx, const floatX* 
 // Grid: chunks of 256 columns in x, chunks of rows in y. Block (32, ROWS): eight columns for each lane; the warps and
 // gridDim.y share the rows, and warp 0 adds what the warps found, in order.
 extern "C" __global__ void __launch_bounds__(256)
-    layernorm_backward_columns_v1(float* partial, const floatX* dout, const float* x, const float* mean,
+    layernorm_backward_columns_v1(float* partial, const floatX* dout, const Stream* x, const float* mean,
                                   const float* rstd, int N, int C)
 {
     __shared__ Eight dws[ROWS][32], dbs[ROWS][32];
@@ -228,6 +231,8 @@ __device__ void load8(Eight& v, const float* p)
     float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
     v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
 }
+
+__device__ void load8(Eight& v, const floatX* p) { widen(v, *reinterpret_cast<const uint4*>(p)); }
 
 // sums (WARPS, C), in shared memory: a row for each warp.
 __device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
@@ -272,7 +277,7 @@ __device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, fl
 // gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
-__device__ void backward(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
+__device__ void backward(Stream* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const Stream* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
     extern __shared__ __align__(16) float sums[];
@@ -331,14 +336,14 @@ __device__ void backward(float* dx, Gradient* rounded, float scale, float* parti
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    layernorm_backward_v2(float* dx, float* partial, const floatX* dout, const float* x, const floatX* w,
+    layernorm_backward_v2(Stream* dx, float* partial, const floatX* dout, const Stream* x, const floatX* w,
                           const float* mean, const float* rstd, int N, int C)
 {
     backward<false>(dx, (Gradient*)0, 1.0f, partial, dout, x, w, mean, rstd, N, C);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
-    layernorm_backward_v3(float* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const float* x,
+    layernorm_backward_v3(Stream* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const Stream* x,
                           const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
     backward<true>(dx, rounded, scale, partial, dout, x, w, mean, rstd, N, C);

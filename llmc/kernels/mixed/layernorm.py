@@ -17,23 +17,25 @@ FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
 def layernorm_forward(out, mean, rstd, x, w, b):
     """*out = (x - *mean) · *rstd · w + b, over the last axis.
 
-    out (B, T, C): 16 bits, or uint8 for e4m3. w, b (C,): 16 bits. x (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): 16 bits, or uint8 for e4m3. w, b (C,): 16 bits. mean, rstd (B, T): float32. x (B, T, C), of the
+    residual stream: float32, or 16 bits.
     """
-    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), out)
+    _launch_rows("layernorm_forward_v1", mean.size, w, (out, mean, rstd, x, w, b), out, x)
 
 
 def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     """*residual = x1 + x2, then layernorm_forward of it, in one kernel.
 
-    out (B, T, C): as above. x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32.
+    out (B, T, C): as above. x2 (B, T, C), w, b (C,): 16 bits. residual, x1 (B, T, C), mean, rstd (B, T): float32;
+    the former two may have 16 bits.
     """
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
-    few = N <= FEW_ROWS and out.dtype == w.dtype
+    few = N <= FEW_ROWS and out.dtype == w.dtype and x1.dtype == np.float32
     if few and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
         launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
         launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
-    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, out)
+    _launch_rows("residual_layernorm_forward_v1", N, w, arguments, out, x1)
 
 
 def layernorm_again(out, x, w, b, mean, rstd):
@@ -41,13 +43,13 @@ def layernorm_again(out, x, w, b, mean, rstd):
 
     Shapes and types are the same.
     """
-    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), out)
+    _launch_rows("layernorm_again_v1", mean.size, w, (out, x, w, b, mean, rstd), out, x)
 
 
 def layernorm_backward(dx, dw, db, dout, x, w, mean, rstd):
     """+dx, +dw, +db from dout and what the forward pass stored.
 
-    dout (B, T, C), dw, db, w (C,): 16 bits. dx, x (B, T, C), mean, rstd (B, T): float32.
+    dout (B, T, C), dw, db, w (C,): 16 bits. mean, rstd (B, T): float32. dx, x (B, T, C): float32, or 16 bits.
     """
     if _in_registers_fits(dx, dout, x, w):
         partial = _in_registers(dx, None, dout, x, w, mean, rstd)
@@ -69,6 +71,9 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
         add_chunks((dw, db, dsum), partial, kept=2 + accumulate)
     else:
         layernorm_backward(dx, dw, db, dout, x, w, mean, rstd)
+        if dx.dtype == w.dtype:
+            bias_backward(dsum, dx, accumulate=accumulate)
+            return dx
         bias_backward(dsum, dx, rounded, accumulate)
     return rounded
 
@@ -99,7 +104,7 @@ def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     if rounded is not None:
         name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
     partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
-    launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded)
+    launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded, stream=x)
     room = 4 * warps * C  # bytes
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
@@ -111,18 +116,18 @@ def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
 def _two_readings(dx, dout, x, w, mean, rstd):
     """+dx, and sums of dw and db, (chunks, 2C), by version 1, for all rows."""
     N, C = mean.size, w.size
-    _launch_rows("layernorm_backward_input_v1", N, w, (dx, dout, x, w, mean, rstd))
+    _launch_rows("layernorm_backward_input_v1", N, w, (dx, dout, x, w, mean, rstd), stream=x)
     chunks = chunks_that_fill(N, across(C))
     partial = scratch("layernorm", (chunks, 2 * C))
-    launch = kernel_for(w, "layernorm", "layernorm_backward_columns_v1")
+    launch = kernel_for(w, "layernorm", "layernorm_backward_columns_v1", stream=x)
     arguments = (partial, dout, x, mean, rstd, np.int32(N), np.int32(C))
     launch((across(C), chunks), (WARP, ROWS), arguments)
     return partial
 
 
-def _launch_rows(name, N, w, arguments, out=None):
+def _launch_rows(name, N, w, arguments, out=None, stream=None):
     """A launch with one warp for each of N rows as long as w."""
     check_rows(N)
-    kernel_for(w, "layernorm", name, out=out)(
+    kernel_for(w, "layernorm", name, out=out, stream=stream)(
         (ceil_div(N, ROWS),), (ROWS * WARP,), (*arguments, np.int32(N), np.int32(w.size))
     )

@@ -85,10 +85,15 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, w, gradients, dbpre=None, accu
         numbers = scratch("before 8 bits", dpre.shape, w.dtype)
         product(numbers, rows, weights, by)
         gelu_backward(numbers, numbers, pre)
-        if sums:
-            bias_backward(dbpre, numbers, accumulate=accumulate)
-        copies("dpre", numbers, w.shape[1], "e5m2", gradients, rows=dpre, columns=False)
+        narrow(dpre, dbpre, numbers, gradients, accumulate)
     product(dw, columns, copies("x", pre, w.shape[1], rows=False, gelu=True)[1], by, add=accumulate)
+
+
+def narrow(dout, db, numbers, gradients, accumulate=True):
+    """*dout (…, C), uint8, = numbers, bfloat16, times gradients, in e5m2; +db (C,), unless None, their column sums."""
+    if db is not None:
+        bias_backward(db, numbers, accumulate=accumulate)
+    copies("dout", numbers, numbers.shape[-1], "e5m2", gradients, rows=dout, columns=False)
 
 
 def factors(x, w):

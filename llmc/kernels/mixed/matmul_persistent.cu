@@ -19,6 +19,7 @@ rounds. Each warpgroup then needs two numbers for a result, so both do the same 
 #include "number.cuh"
 #include "number_8.cuh"
 #include "lanes.cuh"
+#include "column_sums.cuh"
 #include "mma_16.cuh"
 #include "product.cuh"
 
@@ -111,9 +112,6 @@ __device__ float4* kept_sums(float4* kept, int cluster, bool from_start)
     return kept + (size_t)((2 * cluster + from_start) * CLUSTER + block_of_cluster()) * HEIGHT * SUMS / 4 * 128;
 }
 
-// The 128 threads of a warpgroup wait for each other.
-__device__ void meet(int group) { asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory"); }
-
 // A warpgroup begins its rounds when the other one has seen all of its squares arrive: a barrier only shows whether
 // its last phase is over.
 __device__ void wait_for_turn(int group) { asm volatile("bar.sync %0, 256;" ::"r"(3 + group) : "memory"); }
@@ -178,26 +176,6 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
         if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
         if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);
     }
-}
-
-// Of 2 COUNT totals a lane keeps COUNT, and gives the others to the lane that is STEP away, for what that one gives.
-template <int STEP, int COUNT>
-__device__ void share_totals(float (&totals)[16])
-{
-    bool upper = threadIdx.x & STEP;
-    #pragma unroll
-    for (int e = 0; e < COUNT; e++) {
-        float mine = upper ? totals[e + COUNT] : totals[e], other = upper ? totals[e] : totals[e + COUNT];
-        totals[e] = mine + __shfl_xor_sync(0xffffffff, other, STEP);
-    }
-}
-
-// A warp's totals of 64 columns; eight lanes have a part of each. place: of column 0.
-__device__ void write_totals(float* place, float (&totals)[16], int columns)
-{
-    share_totals<16, 8>(totals), share_totals<8, 4>(totals), share_totals<4, 2>(totals);
-    int c = 8 * r_of_lane() + 2 * j_of_lane();
-    if (c < columns) *reinterpret_cast<float2*>(place + c) = make_float2(totals[0], totals[1]);
 }
 
 // One thread brings the squares of all pieces.

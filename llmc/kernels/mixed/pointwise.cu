@@ -36,8 +36,7 @@ extern "C" __global__ void gelu_backward_v1(floatX* dx, const floatX* dout, cons
     store(dx + i, d, n - i);
 }
 
-// The residual stream is float: many small numbers are added to it, one after the other.
-extern "C" __global__ void residual_forward_v1(float* out, const float* x1, const floatX* x2, int n)
+extern "C" __global__ void residual_forward_v1(Stream* out, const Stream* x1, const floatX* x2, int n)
 {
     int i = first_of_thread();
     if (i >= n) return;

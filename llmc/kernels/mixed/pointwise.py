@@ -19,8 +19,8 @@ def gelu_backward(dx, dout, x):
 
 
 def residual_forward(out, x1, x2):
-    """*out = x1 + x2. out, x1: float32; x2: 16 bits; of one shape. out may be x1."""
-    _launch("residual_forward_v1", x2, out, x1, x2)
+    """*out = x1 + x2. out, x1: float32, or 16 bits; x2: 16 bits; of one shape. out may be x1."""
+    _launch("residual_forward_v1", x2, out, x1, x2, stream=x1)
 
 
 def round_to(out, x):
@@ -33,6 +33,7 @@ def scale(grads, factor):
     _launch("scale_v1", grads, grads, np.float32(factor))
 
 
-def _launch(name, of_16_bits, *arguments, eight=None):
+def _launch(name, of_16_bits, *arguments, eight=None, stream=None):
     n = of_16_bits.size
-    kernel_for(of_16_bits, "pointwise", name, out=eight)((blocks_for(n, EACH),), (THREADS,), (*arguments, np.int32(n)))
+    launch = kernel_for(of_16_bits, "pointwise", name, out=eight, stream=stream)
+    launch((blocks_for(n, EACH),), (THREADS,), (*arguments, np.int32(n)))

@@ -54,8 +54,8 @@ def test_the_plan_shows_equal_tables_once():
 
 
 def test_exact_tensors_have_memory_of_their_own_where_the_others_have_16_bits():
-    table = [Tensor("a", (2, 3), stacked=True), Tensor("mean", (2, 5), stacked=True, exact=True), Tensor("b", (4,))]
-    buffer = FlatBuffer(get_backend("numpy"), np.float16, table, exact=np.float32)
+    table = [Tensor("a", (2, 3), stacked=True), Tensor("mean", (2, 5), True, "exact"), Tensor("b", (4,))]
+    buffer = FlatBuffer(get_backend("numpy"), np.float16, table, {"exact": np.float32})
     assert buffer.nbytes == 2 * 10 + 4 * 10
     assert [flat.dtype for flat in buffer.flats] == [np.float16, np.float32] and buffer.flat is buffer.flats[0]
     buffer.flats[0][...], buffer.flats[1][...] = np.arange(10), np.arange(10)

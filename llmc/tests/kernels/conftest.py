@@ -1,5 +1,6 @@
 """What tests of the kernels share."""
 
+import numpy as np
 import pytest
 
 from llmc import cuda
@@ -12,3 +13,9 @@ def low(request, monkeypatch):
     if request.param == "bf16" and cuda.device() == "emulator":
         monkeypatch.setenv("LLMC_CHECK", "1")
     return find_precision(request.param).weights
+
+
+@pytest.fixture(params=["float32", "16 bits"])
+def stream(request, low):
+    """The data type of the residual stream and its gradient: 16 bits in fp8."""
+    return low if request.param == "16 bits" else np.dtype(np.float32)

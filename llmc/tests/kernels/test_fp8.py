@@ -9,7 +9,7 @@ from llmc.backends import get_backend, reference
 from llmc.bench.step import training_step
 from llmc.errors import KernelError, UserError
 from llmc.kernels import tensor_cores
-from llmc.kernels.mixed import matmul_fp8, matmul_hopper, matmul_own
+from llmc.kernels.mixed import attention_hopper, matmul_fp8, matmul_hopper, matmul_own
 from llmc.model import GPT2
 from llmc.parity.cases import CASES
 from llmc.precision import bfloat16, find_precision
@@ -138,6 +138,26 @@ def test_gelu_leaves_hopper_in_8_bits(checked, gelu):
     got = cuda.asnumpy(result).view(TYPES[kind]).astype(np.float64) / (1 if gelu == 1 else 4)
     gap = 2.0**-4 if gelu == 1 else 2.0**-3
     np.testing.assert_allclose(got, wanted, rtol=1.1 * gap, atol=2.0**-9 + 5e-3 * np.abs(wanted).max())
+
+
+@hopper
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_attentions_gradient_leaves_hopper_in_8_bits(checked, accumulate):
+    """It is the one of 16 bits, rounded further, and its column sums."""
+    (B, T, NH), scale = (2, 200, 2), 64.0
+    qkv, dout, db = draw(B, T, 192 * NH), draw(B, T, 64 * NH, seed=1), draw(192 * NH, seed=2)
+    out, stats = cuda.asarray(np.empty_like(dout)), cuda.asarray(np.empty((B, NH, T), np.float32))
+    wide, narrow, sums = (cuda.asarray(each) for each in (np.empty_like(qkv), np.zeros(qkv.shape, np.uint8), db.copy()))
+    qkv, dout = cuda.asarray(qkv), cuda.asarray(dout)
+    attention_hopper.attention_forward(out, stats, qkv, NH)
+    attention_hopper.attention_backward(wide, dout, out, stats, qkv, NH)
+    of_8_bits = dict(db=sums, accumulate=accumulate, gradients=scale)
+    attention_hopper.attention_backward(narrow, dout, out, stats, qkv, NH, **of_8_bits)
+    wide = cuda.asnumpy(wide).astype(np.float32)  # (B, T, 3C)
+    got = cuda.asnumpy(narrow).view(TYPES["e5m2"]).astype(np.float32)  # (B, T, 3C)
+    np.testing.assert_allclose(got / scale, wide, rtol=2.0**-3, atol=2.0**-16 / scale)
+    wanted = wide.sum((0, 1)) + accumulate * db.astype(np.float32)  # (3C,)
+    np.testing.assert_allclose(cuda.asnumpy(sums).astype(np.float32), wanted, rtol=2.0**-7, atol=0.02)
 
 
 def step(name, config, batch, **options):

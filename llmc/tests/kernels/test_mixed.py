@@ -22,10 +22,10 @@ SIZES = [(1, 1, 1), (2, 3, 7), (2, 9, 128), (1, 33, 264)]
 
 
 @pytest.mark.parametrize("B, T, C", SIZES)
-def test_encoder(low, B, T, C):
+def test_encoder(low, stream, B, T, C):
     ids, wte, wpe = tokens(B, T, V=5), draw(5, C, dtype=low), draw(T + 2, C, seed=1, dtype=low)
-    agree("encoder_forward", nans(B, T, C), ids, wte, wpe)
-    agree("encoder_backward", wte, wpe, draw(B, T, C, seed=4), ids)
+    agree("encoder_forward", nans(B, T, C, dtype=stream), ids, wte, wpe)
+    agree("encoder_backward", wte, wpe, draw(B, T, C, seed=4, dtype=stream), ids)
 
 
 def test_encoder_backward_of_one_token_in_all_places(low):
@@ -34,13 +34,13 @@ def test_encoder_backward_of_one_token_in_all_places(low):
 
 
 @pytest.mark.parametrize("B, T, C", SIZES[1:])
-def test_layernorm(low, B, T, C):
-    x, dout = draw(B, T, C, centre=2.0), draw(B, T, C, seed=3, dtype=low)
-    w, b, dx = draw(C, seed=1, dtype=low), draw(C, seed=2, dtype=low), draw(B, T, C, seed=4)
+def test_layernorm(low, stream, B, T, C):
+    x, dout = draw(B, T, C, centre=2.0, dtype=stream), draw(B, T, C, seed=3, dtype=low)
+    w, b, dx = draw(C, seed=1, dtype=low), draw(C, seed=2, dtype=low), draw(B, T, C, seed=4, dtype=stream)
     mean, rstd, out = nans(B, T), nans(B, T), nans(B, T, C, dtype=low)
     agree("layernorm_forward", out, mean, rstd, x, w, b)
-    agree("residual_layernorm_forward", nans(B, T, C), out, mean, rstd, x, dout, w, b)
-    arguments = nans(B, T, C), out, mean, rstd, x, dout, w, b
+    arguments = nans(B, T, C, dtype=stream), out, mean, rstd, x, dout, w, b
+    agree("residual_layernorm_forward", *arguments)
     residual, fused, its_mean, its_rstd, *_ = call(backend.residual_layernorm_forward, *arguments)
     again = call(backend.layernorm_again, out, residual, w, b, its_mean, its_rstd)[0]
     assert (again == fused).all()  # bit for bit
@@ -63,11 +63,11 @@ def test_rounding_is_numpys(low):
 
 
 @pytest.mark.parametrize("n", [1, 31, 2049])
-def test_pointwise(low, n):
+def test_pointwise(low, stream, n):
     x, dout = draw(n, dtype=low) * low.type(3), draw(n, seed=1, dtype=low)
     agree("gelu_forward", nans(n, dtype=low), x)
     agree("gelu_backward", nans(n, dtype=low), dout, x)
-    agree("residual_forward", nans(n), draw(n, seed=2), x)
+    agree("residual_forward", nans(n, dtype=stream), draw(n, seed=2, dtype=stream), x)
     agree("scale", x, 0.3)
     there = cuda.asarray(x)
     assert backend.global_norm(there) == pytest.approx(np.linalg.norm(x.astype(np.float64)), rel=1e-6)

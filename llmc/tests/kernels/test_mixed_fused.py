@@ -13,11 +13,15 @@ MANY = 150  # rows: on the emulator, whose GPU is small, more than all warps of 
 
 
 @pytest.mark.parametrize("C", [8, 264, 776, 1792, 1800])  # lanes without numbers, the longest row, and one beyond it
-def test_layernorm_backward(low, C):
-    x, dout, w = draw(1, MANY, C, centre=2.0), draw(1, MANY, C, seed=3, dtype=low), draw(C, seed=1, dtype=low)
+def test_layernorm_backward(low, stream, C):
+    x, dout, w = (
+        draw(1, MANY, C, centre=2.0, dtype=stream),
+        draw(1, MANY, C, seed=3, dtype=low),
+        draw(C, seed=1, dtype=low),
+    )
     mean, rstd, out = nans(1, MANY), nans(1, MANY), nans(1, MANY, C, dtype=low)
     referee.layernorm_forward(out, mean, rstd, x, w, w)
-    gradients = draw(1, MANY, C, seed=4), draw(C, seed=5, dtype=low), draw(C, seed=6, dtype=low)
+    gradients = draw(1, MANY, C, seed=4, dtype=stream), draw(C, seed=5, dtype=low), draw(C, seed=6, dtype=low)
     agree("layernorm_backward", *gradients, dout, x, w, mean, rstd)
 
 
@@ -26,17 +30,25 @@ def test_layernorm_backward_on_smaller_multiprocessors(low, monkeypatch, room, n
     monkeypatch.setattr("llmc.kernels.mixed.layernorm.most_shared_memory", lambda kind: room * 1024)
     names = []
     with kernels.watched(lambda name, launch: (names.append(name), launch())):
-        test_layernorm_backward(low, 776)
+        test_layernorm_backward(low, np.float32, 776)
     assert f"layernorm_backward_{name}" in names
 
 
 @pytest.mark.parametrize("C", [7, 8, 264, 776, 1800])  # versions 1 and 3
 @pytest.mark.parametrize("accumulate", [True, False])
-def test_layernorm_backward_that_rounds_for_its_reader(low, C, accumulate):
-    x, dout, w = draw(1, MANY, C, centre=2.0), draw(1, MANY, C, seed=3, dtype=low), draw(C, seed=1, dtype=low)
+def test_layernorm_backward_that_rounds_for_its_reader(low, stream, C, accumulate):
+    x, dout, w = (
+        draw(1, MANY, C, centre=2.0, dtype=stream),
+        draw(1, MANY, C, seed=3, dtype=low),
+        draw(C, seed=1, dtype=low),
+    )
     mean, rstd, out = nans(1, MANY), nans(1, MANY), nans(1, MANY, C, dtype=low)
     referee.layernorm_forward(out, mean, rstd, x, w, w)
-    dx, dsum, dw, db = draw(1, MANY, C, seed=4), draw(C, seed=7, dtype=low), *draw(2, C, seed=5, dtype=low)
+    dx, dsum, dw, db = (
+        draw(1, MANY, C, seed=4, dtype=stream),
+        draw(C, seed=7, dtype=low),
+        *draw(2, C, seed=5, dtype=low),
+    )
     rounded = []
     keep = lambda *arguments, **named: rounded.append(backend.layernorm_residual_backward(*arguments, **named)[0])  # noqa: E731
     got = call(
