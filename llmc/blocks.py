@@ -118,20 +118,15 @@ def backward(be, config, params, grads, acts, dacts, tokens, recompute=0, final=
     for l in reversed(range(config.L)):
         x = acts.layer(l - 1)["residual3"] if l else acts["encoded"]  # (B, T, C)
         w, a, bias = params.layer(l), acts.layer(l), grads.layer(l - 1)["fcprojb"] if l else None  # bias: (C,)
-        _block_again(be, w, a, x, recompute)
+        if "gelu" in AGAIN[recompute]:  # from what was kept, what the next block overwrote in `forward`
+            be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
+        if "layernorm" in AGAIN[recompute]:
+            for ln, read in (("ln1", x), ("ln2", a["residual2"])):  # (B, T, C) each
+                be.layernorm_again(a[ln], read, w[f"{ln}w"], w[f"{ln}b"], a[f"{ln}_mean"], a[f"{ln}_rstd"])
         above = _block_backward(be, config, w, grads.layer(l), a, dacts, x, above, bias, accumulate)
         final(l)
     be.encoder_backward(grads["wte"], grads["wpe"], dacts["dresidual"], tokens)  # wte again: two gradients meet
     final(None)
-
-
-def _block_again(be, w, a, x, recompute):
-    """Compute again what the next block overwrote of this one in `forward`, from what was kept; x as below."""
-    if "gelu" in AGAIN[recompute]:
-        be.gelu_again(a["fch_gelu"], a["fch"])  # (B, T, 4C)
-    if "layernorm" in AGAIN[recompute]:
-        be.layernorm_again(a["ln1"], x, w["ln1w"], w["ln1b"], a["ln1_mean"], a["ln1_rstd"])  # (B, T, C)
-        be.layernorm_again(a["ln2"], a["residual2"], w["ln2w"], w["ln2b"], a["ln2_mean"], a["ln2_rstd"])  # (B, T, C)
 
 
 def _block_backward(be, config, w, g, a, d, x, above, bias, accumulate):

@@ -123,6 +123,10 @@ class Scratch:
     def __init__(self, allocate):
         self._allocate, self._kept, self.moves = allocate, {}, 0
 
+    def free(self):
+        """Keep nothing; the next calls allocate again."""
+        self._kept.clear()
+
     def __call__(self, name, shape, dtype):
         """An array with arbitrary contents: calls with the same name and dtype share memory, which grows if needed."""
         flat, size = self._kept.get((name, dtype)), prod(shape)

@@ -2,9 +2,11 @@
 
 Activations and weights become e4m3 (3 bits of mantissa, up to 448), gradients e5m2 (2 bits, up to 57,344), as in
 Micikevicius et al. 2022. Sums stay in float32, and what leaves a matmul has 16 bits again. Everything else is as in
-bf16: master weights, the residual stream, attention, layernorm, AdamW.
+bf16: master weights, attention, layernorm, AdamW; but for the residual stream and its gradient, which have 16 bits, as
+in llm.c. Beside an error of 8 bits theirs does not count, and layernorms wait for their bytes.
 
-The outputs of layernorms and of GELU that only a matmul reads are kept in 8 bits, and leave those layers so.
+The outputs of layernorms and of GELU that only a matmul reads are kept in 8 bits, and leave those layers so; likewise
+the gradients of GELU's input and of q, k and v.
 
 A format of 8 bits covers few powers of two, so numbers are moved into its range first. Libraries look for the largest
 number of each array to do that. Here a power of two is enough that is known beforehand: activations leave a layernorm,

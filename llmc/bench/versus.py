@@ -14,7 +14,7 @@ from time import perf_counter
 
 import numpy as np
 
-from llmc import cuda
+from llmc import cuda, kernels
 from llmc.bench.torch_step import torch_step
 from llmc.config import preset
 from llmc.cuda import recorder
@@ -120,6 +120,7 @@ def versus(
 def _tidy():
     """Free what earlier comparisons have left behind, so that it is not counted as this one's memory."""
     recorder.forget()
+    kernels.free_scratch()
     if "torch" in sys.modules:
         sys.modules["torch"]._dynamo.reset()
     gc.collect()

@@ -144,6 +144,11 @@ def scratch(name: str, shape, dtype="float32"):
     return _scratch((name, cuda.device()), shape, dtype)
 
 
+def free_scratch():
+    """Free all scratch memory. Launches that were recorded must be forgotten, too."""
+    _scratch.free()
+
+
 def scratch_moves() -> int:
     """How many times scratch memory has had to grow: after that, launches recorded earlier would use freed memory."""
     return _scratch.moves
