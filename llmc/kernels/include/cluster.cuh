@@ -31,13 +31,13 @@ __device__ void load_square_for_all(floatX* square, const TensorMap* map, int x,
           "h"((unsigned short)((1 << CLUSTER) - 1)) : "memory");
 }
 
-// `load_squares` for all of them: each block asks for its share.
+// `load_squares` for all of them: each block asks for every CLUSTER-th.
 template <bool RUNS, int COUNT>
 __device__ void load_squares_for_all(floatX* tile, const TensorMap* map, int first, int k, Barrier* barrier)
 {
     #pragma unroll
-    for (int i = 0; i < COUNT / CLUSTER; i++) {
-        int square = i * CLUSTER + block_of_cluster(), row = first + 64 * square;
-        load_square_for_all(tile + square * SQUARE, map, RUNS ? k : row, RUNS ? row : k, barrier);
+    for (int i = 0; i < COUNT; i += CLUSTER) {
+        int square = i + block_of_cluster(), row = first + 64 * square;
+        if (square < COUNT) load_square_for_all(tile + square * SQUARE, map, RUNS ? k : row, RUNS ? row : k, barrier);
     }
 }

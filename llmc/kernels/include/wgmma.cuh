@@ -34,14 +34,16 @@ __device__ constexpr int next_k() { return (RUNS ? 32 : 16 * 128) / 16; }
 #define D64 D32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define D128 D64 ", " \
+#define D96 D64 ", " \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define D128 D96 ", " \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 #define LIST16(how, x, i) SIXTEEN(how, x, i)
 #define LIST32(how, x, i) SIXTEEN(how, x, i), SIXTEEN(how, x, i + 16)
 #define LIST64(how, x, i) LIST32(how, x, i), LIST32(how, x, i + 32)
+#define LIST96(how, x, i) LIST64(how, x, i), LIST32(how, x, i + 64)
 #define LIST128(how, x, i) LIST64(how, x, i), LIST64(how, x, i + 64)
 #ifdef A_TYPE
 #define QUOTED(text) #text
@@ -68,6 +70,13 @@ __device__ void multiply(float (&d)[64], unsigned long long a, unsigned long lon
 {
     asm volatile(WGMMA("128", D64, "%64, %65", "%66", "%67, %68")
         : LIST64("+f", d, 0) : "l"(a), "l"(b), "r"((int)add), "n"(!A_K), "n"(!B_K));
+}
+
+template <bool A_K, bool B_K>
+__device__ void multiply(float (&d)[96], unsigned long long a, unsigned long long b, bool add)
+{
+    asm volatile(WGMMA("192", D96, "%96, %97", "%98", "%99, %100")
+        : LIST96("+f", d, 0) : "l"(a), "l"(b), "r"((int)add), "n"(!A_K), "n"(!B_K));
 }
 
 template <bool A_K, bool B_K>

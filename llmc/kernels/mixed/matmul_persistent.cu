@@ -54,7 +54,7 @@ const int LINE = EIGHT_BITS ? 128 : 64;                                         
 const int LINES_OF_WARP = 16, BYTES_OF_WARP = SQUARE_BYTES / 4;                      // of a square of results
 const int COPIES = (GELU == 1) + (GELU && EIGHT_BITS ? 4 : 1);                       // by which 64 x 64 results leave
 static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
-static_assert(BUFFERS >= LEAVING && BN / 64 % CLUSTER == 0);
+static_assert(BUFFERS >= LEAVING && BN / 64 >= CLUSTER);
 
 struct Stage {
     floatX a[HEIGHT * SQUARE], b[BN / 64 * SQUARE];

@@ -78,6 +78,7 @@ def test_products(checked, kind, M, N, K, add):
         ("e4m3", 1, 128, 2, 0, False, 1),
         ("e5m2", 1, 128, 2, 0, True, 3),
         ("e5m2", 1, 128, 2, 5, True, 2),
+        ("e4m3", 1, 192, 2, 5, False, 2),
     ],
 )
 def test_products_on_hopper(checked, kind, HIGH, BN, BUFFERS, shares, add, PROMOTE):
