@@ -18,7 +18,8 @@ __device__ float inverse(float x)
 // The power may be infinite: then this is 0.
 __device__ float gate(float x)
 {
-    return inverse(1.0f + power_of_2(x * (-2.302208198f - 0.1029432397f * x * x)));
+    float square = x * x;
+    return inverse(1.0f + power_of_2(x * (-2.302208198f - 0.1029432397f * square)));
 }
 
 __device__ float gelu(float x) { return x * gate(x); }
@@ -26,6 +27,6 @@ __device__ float gelu(float x) { return x * gate(x); }
 // gate + x gate', where gate' = 2 gate (1 - gate) u'.
 __device__ float gelu_slope(float x)
 {
-    float g = gate(x), twice_du = 1.5957691216f + 0.2140644f * x * x;
+    float g = gate(x), square = x * x, twice_du = 1.5957691216f + 0.2140644f * square;
     return g + x * twice_du * (g - g * g);
 }

@@ -154,15 +154,17 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
         floatX* place = in_square(square, line, 16 * c + right);
         Squares &old = olds[c], now, active;
         if (READS && !EIGHT_BITS) load_squares<false>(old, place);
+        float2 more[2] = {};  // the biases of two columns, and of two that are eight farther on
+        #pragma unroll
+        for (int i = 0; i < 2 && GELU != 2; i++) {
+            int column = n + i * 8 + 2 * j_of_lane();
+            if (bias && column < N) more[i] = two_of(*reinterpret_cast<const unsigned*>(bias + column));
+        }
         #pragma unroll
         for (int i = 0; i < 4; i++) {  // squares: rows r, r + 8; the same of the next eight columns
-            int column = n + i / 2 * 8 + 2 * j_of_lane();
             float2 v = make_float2(sums[8 * c + 2 * i], sums[8 * c + 2 * i + 1]);
             if (EIGHT_BITS) v.x *= scale, v.y *= scale;
-            if (bias && column < N) {
-                float2 more = two_of(*reinterpret_cast<const unsigned*>(bias + column));
-                v.x += more.x, v.y += more.y;
-            }
+            if (GELU != 2) v.x += more[i / 2].x, v.y += more[i / 2].y;
             float2 before = READS ? two_of(old[i]) : make_float2(0.0f, 0.0f);
             if (ADD) v.x += before.x, v.y += before.y;
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
@@ -175,6 +177,17 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
         }
         if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
         if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);
+    }
+}
+
+// The sums of each 64 x 64 results take the place of those before them, where a loop expects them. With GELU the end of a
+// tile is 600 instructions then, four times, and not 4,000 in a row, which have to be fetched.
+__device__ void move_up(float (&sums)[HIGH][SUMS])
+{
+    #pragma unroll
+    for (int i = 0; i < (SQUARES - 1) * 32; i++) {
+        int to = i / 32, from = to + 1;
+        sums[to % HIGH][to / HIGH * 32 + i % 32] = sums[from % HIGH][from / HIGH * 32 + i % 32];
     }
 }
 
@@ -318,7 +331,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
             if (READS) wait(&shared.read[group], reading);
             reading ^= 1;
             float totals[16] = {};
-            #pragma unroll
+            #pragma unroll (GELU ? 1 : SQUARES)
             for (int i = 0; i < SQUARES; i++) {
                 int right = i / HIGH, down = i % HIGH;
                 if (!READS) {
@@ -326,7 +339,8 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
-                finish_square(square, sums[down] + 32 * right, bias, n + 64 * right, N, totals, scale);
+                finish_square(square, GELU ? sums[0] : sums[down] + 32 * right, bias, n + 64 * right, N, totals, scale);
+                if (GELU) move_up(sums);
                 publish_writes();
                 meet(group);
                 if (thread == 0) store_results(&result, &other, n + 64 * right, m + 64 * down, square);
