@@ -234,13 +234,19 @@ __device__ void load8(Eight& v, const float* p)
 
 __device__ void load8(Eight& v, const floatX* p) { widen(v, *reinterpret_cast<const uint4*>(p)); }
 
+__device__ void store8(float* p, const Eight& v)
+{
+    reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+}
+
 // sums (WARPS, C), in shared memory: a row for each warp.
 __device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
     for (int k = 0; k < EIGHTS; k++) {
         int c = (threadIdx.x % 32 + 32 * k) * 8;
-        if (c < C) store(sums + threadIdx.x / 32 * C + c, mine[k], 8);
+        if (c < C) store8(sums + threadIdx.x / 32 * C + c, mine[k]);
     }
 }
 
@@ -265,7 +271,7 @@ __device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, fl
     load8(sum, sums);
     #pragma unroll
     for (int e = 0; e < 8; e++) sum[e] += kept[e], kept[e] *= scale;
-    store(sums, sum, 8);
+    store8(sums, sum);
     if (sizeof(Gradient) == 1) {
         store8(rounded, kept);
     } else {
@@ -323,7 +329,7 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
             if (c >= C) break;
             #pragma unroll
             for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
-            store(dx + start + c, sum[k], 8);
+            store8(dx + start + c, sum[k]);
             if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k], scale);
         }
     }
