@@ -22,6 +22,7 @@ Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums h
 #define WARPS 8   // of a block of the backward pass, which has a multiprocessor for itself; see layernorm.py
 #endif
 
+const bool CROWDED = EIGHTS > 5;  // the backward pass has no registers left for the sums of dout
 const int ROWS = 8;  // warps of a block, a row each
 const float EPS = 1e-5f;
 
@@ -262,16 +263,25 @@ __device__ void add_warps(float* to, const float* sums, int C)
     __syncthreads();  // all have read
 }
 
-// *rounded = v in 16 bits, and +sums that. A sum in shared memory takes no register, and no other lane touches it.
-__device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, float scale)
+// +sums in shared memory, which take no register, and no other lane touches them.
+__device__ void add_to(float* sums, const Eight& v)
 {
-    Eight kept, sum;
-    uint4 four = narrow(v);
-    widen(kept, four);
+    Eight sum;
     load8(sum, sums);
     #pragma unroll
-    for (int e = 0; e < 8; e++) sum[e] += kept[e], kept[e] *= scale;
+    for (int e = 0; e < 8; e++) sum[e] += v[e];
     store8(sums, sum);
+}
+
+// *rounded = v in 16 bits, and +sums that.
+__device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, float scale)
+{
+    Eight kept;
+    uint4 four = narrow(v);
+    widen(kept, four);
+    add_to(sums, kept);
+    #pragma unroll
+    for (int e = 0; e < 8; e++) kept[e] *= scale;
     if (sizeof(Gradient) == 1) {
         store8(rounded, kept);
     } else {
@@ -279,8 +289,8 @@ __device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, fl
     }
 }
 
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (WARPS, C). What dx
-// gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
+// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (1 + CROWDED, WARPS, C).
+// What dx gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
 // rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
 __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const Stream* x,
@@ -288,8 +298,10 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
 {
     extern __shared__ __align__(16) float sums[];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    float* dbs = sums + WARPS * C;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
     if (ROUNDS) keep(sums, dw, C);  // zeros
+    if (CROWDED) keep(dbs, db, C);
     for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
         size_t start = (size_t)row * C;
         float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
@@ -315,11 +327,12 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
                 float dnorm = d[e] * weight[e];
                 norm[k][e] = (norm[k][e] - m) * r;
                 dw[k][e] += d[e] * norm[k][e];
-                db[k][e] += d[e];
+                if (!CROWDED) db[k][e] += d[e];
                 dnorms += dnorm;
                 products += dnorm * norm[k][e];
                 sum[k][e] += dnorm * r;
             }
+            if (CROWDED) add_to(dbs + warp * C + c, d);
         }
         dnorms = warp_sum(dnorms) / C;
         products = warp_sum(products) / C;
@@ -337,8 +350,8 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
     if (ROUNDS) add_warps(partial + 2 * C, sums, C);
     keep(sums, dw, C);
     add_warps(partial, sums, C);
-    keep(sums, db, C);
-    add_warps(partial + C, sums, C);
+    if (!CROWDED) keep(sums, db, C);
+    add_warps(partial + C, CROWDED ? dbs : sums, C);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)
