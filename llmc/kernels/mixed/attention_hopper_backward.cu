@@ -110,6 +110,16 @@ __device__ void hide_later(float (&dots)[32], int t, int column)
     }
 }
 
+// Of 64 columns of results, `first` and those after it, what each has; those beyond T have what the last one has.
+__device__ void load_columns(float (&to)[16], const float* from, int first, int T)
+{
+    int column = first + 2 * j_of_lane();
+    #pragma unroll
+    for (int i = 0; i < 16 && first + 64 <= T; i++) to[i] = from[column + i / 2 * 8 + i % 2];
+    #pragma unroll
+    for (int i = 0; i < 16 && first + 64 > T; i++) to[i] = from[min(column + i / 2 * 8 + i % 2, T - 1)];
+}
+
 __device__ void round_weights(unsigned (&weights)[16], const float (&values)[32])
 {
     #pragma unroll
@@ -181,17 +191,13 @@ __device__ void consume(Shared& shared, Gradient* dqkv, float* partial, float gr
         auto soften = [&](int round) {  // p, and then ds, while the former's exponentials are computed
             int other = task.start + 64 * round;
             float column_lse[16], column_mean[16];
-            #pragma unroll
-            for (int i = 0; i < 16 && KEY; i++) {
-                int query = min(other + i / 2 * 8 + 2 * j_of_lane() + i % 2, T - 1);
-                column_lse[i] = lse[query] * LOG2E, column_mean[i] = mean[query];
-            }
+            if (KEY) load_columns(column_lse, lse, other, T), load_columns(column_mean, mean, other, T);
             wait_products<1>();
             use(p);
             if (KEY ? other < mine + 63 : other + 63 > mine) hide_later<KEY>(p, t, other);
             #pragma unroll
             for (int i = 0; i < 32; i++) {
-                float log_sum = KEY ? column_lse[i / 4 * 2 + i % 2] : row_lse[i % 4 / 2];
+                float log_sum = KEY ? column_lse[i / 4 * 2 + i % 2] * LOG2E : row_lse[i % 4 / 2];
                 p[i] = power_of_two(p[i] * (scale * LOG2E) - log_sum);
             }
             wait_products<0>();
