@@ -11,7 +11,7 @@ from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import ROWS, WARP, check_rows, chunks_that_fill, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
-CROWDED = 5  # the same, from which on the backward pass keeps some sums in shared memory
+CROWDED = 5  # more of them, and the backward pass keeps some sums in shared memory
 FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
 
 
@@ -82,39 +82,36 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
 def _in_registers_fits(dx, dout, x, w):
     """Whether versions 2 and 3 can take these arrays."""
     C = w.size
-    fits = C <= WARP * EACH * EIGHTS and _room(C) <= most_shared_memory(cuda.device())
+    fits = C <= WARP * EACH * EIGHTS and _block(C)[1] <= most_shared_memory(cuda.device())
     return fits and C % EACH == 0 and aligned(dx, dout, x, w)
 
 
-def _warps(C):
-    """Warps of a block; on an H200, more of them were slower."""
-    return 8 if C <= 768 else 6
-
-
-def _room(C):
-    """Bytes of shared memory of a block: its warps' sums of a row, and of another one where registers are short."""
-    return 4 * _warps(C) * C * (2 if C > WARP * EACH * CROWDED else 1)
+def _block(C) -> tuple[int, int]:
+    """Warps of a block in the backward pass (on an H200, more of them were slower), and bytes of shared memory: a sum
+    for each warp and column, and another one where registers are short."""
+    warps = 8 if C <= 768 else 6
+    return warps, 4 * warps * C * (2 if C > WARP * EACH * CROWDED else 1)
 
 
 def _defines(C) -> str:
-    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_warps(C)}"
+    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_block(C)[0]}"
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded, by version 3, which sums that too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
-    warps = _warps(C)
+    warps, room = _block(C)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
     name, also = "layernorm_backward_v2", ()
     if rounded is not None:
         name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
     partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
     launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded, stream=x)
-    if launch.max_dynamic_shared_size_bytes < _room(C):
-        launch.max_dynamic_shared_size_bytes = _room(C)  # more than 48 KB must be requested
+    if launch.max_dynamic_shared_size_bytes < room:
+        launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))
-    launch((blocks,), (warps * WARP,), arguments, shared_mem=_room(C))
+    launch((blocks,), (warps * WARP,), arguments, shared_mem=room)
     return partial
 
 
