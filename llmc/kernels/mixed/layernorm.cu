@@ -93,10 +93,10 @@ extern "C" __global__ void residual_layernorm_forward_v1(Stream* residual, Facto
         load(more, x2 + start + c, C - c);
         #pragma unroll
         for (int e = 0; e < 8; e++) v[e] += more[e];
-        store(residual + start + c, v, C - c);
-        load(v, residual + start + c, C - c);  // as it is kept
+        if (sizeof(Stream) == 2) widen(v, narrow(v));  // as it is kept
         #pragma unroll
         for (int e = 0; e < 8; e++) total += v[e];
+        store(residual + start + c, v, C - c);
     }
     normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
 }
