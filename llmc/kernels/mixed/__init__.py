@@ -19,8 +19,7 @@ def kernel_for(array, layer: str, name: str, defines: str = "", arch: str = "", 
     """The kernel `name` of mixed/<layer>.cu, for the type of array, bfloat16 or float16.
 
     defines, arch: as for `kernel` · out: an array that has 8 bits if only matmuls read it, in fp8 · stream: one of the
-    residual stream, which has 16 bits then. Raises TypeError for
-    an array of any other type: a kernel would misread it.
+    residual stream, which has 16 bits then. Raises TypeError for an array of any other type: a kernel would misread it.
     """
     if array.dtype.name not in ("bfloat16", "float16"):
         raise TypeError(f"{name} takes 16-bit numbers, not {array.dtype.name}.")

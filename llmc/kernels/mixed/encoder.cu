@@ -6,8 +6,8 @@ backward_positions  one thread per eight numbers of dwpe: it adds up the sequenc
 backward_tokens     positions sorted by token, as in llmc/kernels/encoder.cu, which sorts them; the block that
                     begins with a token's first position adds up all its rows
 
-out and dout belong to the residual stream; the rows of dwte and dwpe are rounded once, when everything
-has been added, in a fixed order. A key is a token and its position, (token << 32) + n, of N = B*T positions.
+out and dout belong to the residual stream; the rows of dwte and dwpe are rounded once, when everything has been added,
+in a fixed order. A key is a token and its position, (token << 32) + n, of N = B*T positions.
 */
 
 #include "number.cuh"
