@@ -256,12 +256,15 @@ def fast_in_numpy(dx, dout, x):
         dx[i : i + 8192] = dout[i : i + 8192] * (s + a * s * (F1 - s) * K2 * (F1 + CUBE3 * q))
 
 
-@njit(error_model="numpy")
+POWER1, POWER3, SLOPE, SLOPE3 = -K2, -K2 * CUBE, K2, K2 * CUBE3
+
+
+@njit(error_model="numpy", fastmath={"contract"})
 def _compiled(dx, dout, x):
     for i in range(x.size):
         q = x[i] * x[i]
-        s = F1 / (F1 + math.exp(-K2 * x[i] * (F1 + CUBE * q)))
-        dx[i] = dout[i] * (s + x[i] * s * (F1 - s) * K2 * (F1 + CUBE3 * q))
+        s = F1 / (F1 + math.exp(x[i] * (POWER1 + POWER3 * q)))
+        dx[i] = dout[i] * (s + x[i] * (s * (F1 - s)) * (SLOPE + SLOPE3 * q))
 
 
 @right("fast_gelu_backward")
