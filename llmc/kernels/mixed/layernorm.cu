@@ -1,7 +1,7 @@
 /* Layernorm, forward and backward, with float statistics. What it reads, x, is the residual stream.
 
 forward, residual_forward  one warp per row; the row is read again from the cache for the variance and for the output
-residual_forward           v2 has it in registers, for a few rows, as in sampling
+residual_forward           v2 has it in registers
 again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
@@ -13,6 +13,7 @@ Shapes: x, dx, residual (N, C) Stream; dout (N, C), out (N, C), which has 8 bits
 Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums have a fixed order.
 */
 
+#include "batches.cuh"
 #include "number.cuh"
 #include "number_8.cuh"
 #include "warp.cuh"
@@ -22,12 +23,29 @@ Each lane has eight numbers of a row at a time, 32 * 8 numbers apart. All sums h
 #define WARPS 8   // of a block of the backward pass, which has a multiprocessor for itself; see layernorm.py
 #endif
 
-const bool CROWDED = EIGHTS > 5;  // the backward pass has no registers left for the sums of dout
 const int ROWS = 8;  // warps of a block, a row each
 const float EPS = 1e-5f;
 
 __device__ int first_of_lane() { return threadIdx.x % 32 * 8; }
 __device__ int row_of_warp() { return (blockIdx.x * blockDim.x + threadIdx.x) / 32; }
+
+// Eight numbers of the residual stream as they lie in memory, in words of 128 bits.
+const int PARTS = sizeof(Stream) / 2;
+typedef uint4 Words[PARTS];
+
+__device__ void widen(Eight& v, const uint4 (&words)[1]) { widen(v, words[0]); }
+
+__device__ void widen(Eight& v, const uint4 (&words)[2])
+{
+    float4 a = reinterpret_cast<const float4&>(words[0]), b = reinterpret_cast<const float4&>(words[1]);
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+}
+
+__device__ void store8(float* p, const Eight& v)
+{
+    reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+}
 
 // out = norm * w + b for one row. fmaf: spelled out, so that all kernels round alike.
 __device__ void write_norm(Factor* out, const Stream* x, const floatX* w, const floatX* b, float m, float r, int C)
@@ -101,57 +119,62 @@ extern "C" __global__ void residual_layernorm_forward_v1(Stream* residual, Facto
     normalize(out + start, mean + row, rstd + row, residual + start, w, b, total, C);
 }
 
-// The same numbers, sooner where there are few rows: all that a lane needs is on its way at once, and stays in registers.
-// A block has one row. C is a multiple of 8, up to 32 * 8 * EIGHTS; arrays begin at multiples of 16 bytes.
-extern "C" __global__ void __launch_bounds__(32, 1) residual_layernorm_forward_v2(float* residual, floatX* out,
-                                                                                 float* mean, float* rstd,
-                                                                                 const float* x1, const floatX* x2,
-                                                                                 const floatX* w, const floatX* b,
-                                                                                 int N, int C)
+// The same numbers, sooner: all that a lane needs is on its way at once, and stays in registers. C is a multiple of 8, up
+// to 32 * 8 * EIGHTS; arrays begin at multiples of 16 bytes.
+extern "C" __global__ void __launch_bounds__(128) residual_layernorm_forward_v2(Stream* residual, Factor* out, float* mean,
+                                                                                float* rstd, const Stream* x1,
+                                                                                const floatX* x2, const floatX* w,
+                                                                                const floatX* b, int N, int C)
 {
-    size_t start = (size_t)blockIdx.x * C;
-    float4 first[EIGHTS], second[EIGHTS];
+    int n = row_of_warp();
+    if (n >= N) return;
+    size_t start = (size_t)n * C;
+    Words first[EIGHTS];
     uint4 more[EIGHTS], weights[EIGHTS], biases[EIGHTS];
     Eight row[EIGHTS], v, weight, bias;
     float total = 0.0f, squares = 0.0f;
     #pragma unroll
-    for (int i = 0; i < EIGHTS; i++) {
-        int c = first_of_lane() + 32 * 8 * i;
+    for (int k = 0; k < EIGHTS; k++) {
+        int c = first_of_lane() + 32 * 8 * k;
         bool there = c < C;
-        first[i] = there ? *reinterpret_cast<const float4*>(x1 + start + c) : make_float4(0, 0, 0, 0);
-        second[i] = there ? *reinterpret_cast<const float4*>(x1 + start + c + 4) : make_float4(0, 0, 0, 0);
-        more[i] = there ? *reinterpret_cast<const uint4*>(x2 + start + c) : make_uint4(0, 0, 0, 0);
-        weights[i] = there ? *reinterpret_cast<const uint4*>(w + c) : make_uint4(0, 0, 0, 0);
-        biases[i] = there ? *reinterpret_cast<const uint4*>(b + c) : make_uint4(0, 0, 0, 0);
+        #pragma unroll
+        for (int i = 0; i < PARTS; i++) {
+            first[k][i] = there ? reinterpret_cast<const uint4*>(x1 + start + c)[i] : make_uint4(0, 0, 0, 0);
+        }
+        more[k] = there ? *reinterpret_cast<const uint4*>(x2 + start + c) : make_uint4(0, 0, 0, 0);
+        weights[k] = there ? *reinterpret_cast<const uint4*>(w + c) : make_uint4(0, 0, 0, 0);
+        biases[k] = there ? *reinterpret_cast<const uint4*>(b + c) : make_uint4(0, 0, 0, 0);
     }
     #pragma unroll
-    for (int i = 0; i < EIGHTS; i++) {
-        float4 a = first[i], b = second[i];
-        float numbers[8] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
-        widen(v, more[i]);
+    for (int k = 0; k < EIGHTS; k++) {
+        widen(row[k], first[k]);
+        widen(v, more[k]);
         #pragma unroll
-        for (int e = 0; e < 8; e++) total += row[i][e] = numbers[e] + v[e];
+        for (int e = 0; e < 8; e++) row[k][e] += v[e];
+        if (sizeof(Stream) == 2) widen(row[k], narrow(row[k]));  // as it is kept
+        #pragma unroll
+        for (int e = 0; e < 8; e++) total += row[k][e];
     }
     float m = warp_sum(total) / C;
     #pragma unroll
-    for (int i = 0; i < EIGHTS; i++) {
-        bool there = first_of_lane() + 32 * 8 * i < C;
+    for (int k = 0; k < EIGHTS; k++) {
+        bool there = first_of_lane() + 32 * 8 * k < C;
         #pragma unroll
-        for (int e = 0; e < 8; e++) squares += there ? (row[i][e] - m) * (row[i][e] - m) : 0.0f;
+        for (int e = 0; e < 8; e++) squares += there ? (row[k][e] - m) * (row[k][e] - m) : 0.0f;
     }
     float r = rsqrtf(warp_sum(squares) / C + EPS);
     #pragma unroll
-    for (int i = 0; i < EIGHTS; i++) {
-        int c = first_of_lane() + 32 * 8 * i;
+    for (int k = 0; k < EIGHTS; k++) {
+        int c = first_of_lane() + 32 * 8 * k;
         if (c >= C) break;
-        store(residual + start + c, row[i], 8);
-        widen(weight, weights[i]);
-        widen(bias, biases[i]);
+        store8(residual + start + c, row[k]);
+        widen(weight, weights[k]);
+        widen(bias, biases[k]);
         #pragma unroll
-        for (int e = 0; e < 8; e++) v[e] = fmaf((row[i][e] - m) * r, weight[e], bias[e]);
-        store(out + start + c, v, 8);
+        for (int e = 0; e < 8; e++) v[e] = fmaf((row[k][e] - m) * r, weight[e], bias[e]);
+        store8(out + start + c, v);
     }
-    if (threadIdx.x == 0) mean[blockIdx.x] = m, rstd[blockIdx.x] = r;
+    if (threadIdx.x % 32 == 0) mean[n] = m, rstd[n] = r;
 }
 
 extern "C" __global__ void layernorm_again_v1(Factor* out, const Stream* x, const floatX* w, const floatX* b,
@@ -227,131 +250,125 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-__device__ void load8(Eight& v, const float* p)
+// A row in shared memory. A lane copies and reads words of its own, so that no barrier is needed.
+struct Row {
+    uint4 x[EIGHTS][PARTS][32], dx[EIGHTS][PARTS][32], dout[EIGHTS][32];
+};
+
+__device__ void copy(uint4& to, const void* from)
 {
-    float4 a = reinterpret_cast<const float4*>(p)[0], b = reinterpret_cast<const float4*>(p)[1];
-    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    copy_async<4>(reinterpret_cast<float*>(&to), static_cast<const float*>(from), true);
 }
 
-__device__ void load8(Eight& v, const floatX* p) { widen(v, *reinterpret_cast<const uint4*>(p)); }
-
-__device__ void store8(float* p, const Eight& v)
+__device__ void copy(Row& row, const Stream* x, const Stream* dx, const floatX* dout, int C)
 {
-    reinterpret_cast<float4*>(p)[0] = make_float4(v[0], v[1], v[2], v[3]);
-    reinterpret_cast<float4*>(p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+    int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int k = 0; k < EIGHTS; k++) {
+        int c = (lane + 32 * k) * 8;
+        if (c >= C) break;
+        #pragma unroll
+        for (int i = 0; i < PARTS; i++) {
+            copy(row.x[k][i][lane], x + c + 8 / PARTS * i);
+            copy(row.dx[k][i][lane], dx + c + 8 / PARTS * i);
+        }
+        copy(row.dout[k][lane], dout + c);
+    }
+    end_batch();
 }
 
-// sums (WARPS, C), in shared memory: a row for each warp.
-__device__ void keep(float* sums, const Eight (&mine)[EIGHTS], int C)
+__device__ void load8(Eight& v, const uint4 (&words)[PARTS][32])
+{
+    Words mine;
+    #pragma unroll
+    for (int i = 0; i < PARTS; i++) mine[i] = words[i][threadIdx.x % 32];
+    widen(v, mine);
+}
+
+// *to (C,) = the sum of what all lanes have for a column, in the order of their warps. room (WARPS, C): shared memory.
+__device__ void add_warps(float* to, float* room, const Eight (&mine)[EIGHTS], int C)
 {
     #pragma unroll
     for (int k = 0; k < EIGHTS; k++) {
-        int c = (threadIdx.x % 32 + 32 * k) * 8;
-        if (c < C) store8(sums + threadIdx.x / 32 * C + c, mine[k]);
+        int c = first_of_lane() + 32 * 8 * k;
+        if (c < C) store8(room + threadIdx.x / 32 * C + c, mine[k]);
     }
-}
-
-// *to (C,) = the sum of what the warps have kept, in order.
-__device__ void add_warps(float* to, const float* sums, int C)
-{
     __syncthreads();
     for (int c = threadIdx.x; c < C; c += blockDim.x) {
         float total = 0.0f;
-        for (int warp = 0; warp < WARPS; warp++) total += sums[warp * C + c];
+        for (int warp = 0; warp < WARPS; warp++) total += room[warp * C + c];
         to[c] = total;
     }
     __syncthreads();  // all have read
 }
 
-// +sums in shared memory, which take no register, and no other lane touches them.
-__device__ void add_to(float* sums, const Eight& v)
-{
-    Eight sum;
-    load8(sum, sums);
-    #pragma unroll
-    for (int e = 0; e < 8; e++) sum[e] += v[e];
-    store8(sums, sum);
-}
-
-// *rounded = v in 16 bits, and +sums that.
-__device__ void round_and_add(Gradient* rounded, float* sums, const Eight& v, float scale)
-{
-    Eight kept;
-    uint4 four = narrow(v);
-    widen(kept, four);
-    add_to(sums, kept);
-    #pragma unroll
-    for (int e = 0; e < 8; e++) kept[e] *= scale;
-    if (sizeof(Gradient) == 1) {
-        store8(rounded, kept);
-    } else {
-        *reinterpret_cast<uint4*>(rounded) = four;
-    }
-}
-
-// Rows consist of 128-bit words. Every block takes every gridDim.x-th row of warps; shared memory: (1 + CROWDED, WARPS, C).
-// What dx gets is added in two parts, since dnorm is at hand only once: dnorm * rstd, and, when the means are known, the rest.
+// Arrays begin at multiples of 16 bytes, and C is a multiple of 8. Every block takes every gridDim.x-th row of warps; while
+// a warp computes with a row, its next one is on its way to shared memory, (WARPS, 2) rows.
 // rounded: (N, C), or nothing with ROUNDS == false. partial: (blocks, 2 + ROUNDS, C), sums of dw, db and of rounded.
 template <bool ROUNDS>
 __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* partial, const floatX* dout, const Stream* x,
                          const floatX* w, const float* mean, const float* rstd, int N, int C)
 {
-    extern __shared__ __align__(16) float sums[];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    float* dbs = sums + WARPS * C;
-    Eight dw[EIGHTS] = {}, db[EIGHTS] = {};
-    if (ROUNDS) keep(sums, dw, C);  // zeros
-    if (CROWDED) keep(dbs, db, C);
-    for (int row = blockIdx.x * WARPS + warp; row < N; row += gridDim.x * WARPS) {
-        size_t start = (size_t)row * C;
-        float m = mean[row], r = rstd[row], dnorms = 0.0f, products = 0.0f;
-        Eight norm[EIGHTS], sum[EIGHTS], d;
-        uint4 douts[EIGHTS];
-        #pragma unroll
-        for (int k = 0; k < EIGHTS; k++) {  // all loads of a row are under way before the first of them is needed
-            int c = (lane + 32 * k) * 8;
-            if (c >= C) break;
-            load8(norm[k], x + start + c);
-            douts[k] = *reinterpret_cast<const uint4*>(dout + start + c);
-            load8(sum[k], dx + start + c);
+    extern __shared__ Row rows[];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, stride = gridDim.x * WARPS, n = blockIdx.x * WARPS + warp;
+    Eight dw[EIGHTS] = {}, db[EIGHTS] = {}, dsum[EIGHTS] = {}, norm, d, weight, sum;
+    size_t start = (size_t)n * C;
+    if (n < N) copy(rows[2 * warp], x + start, dx + start, dout + start, C);
+    for (int turn = 0; n < N; n += stride, turn ^= 1) {
+        Row& row = rows[2 * warp + turn];
+        wait_but<0>();
+        if (n + stride < N) {
+            size_t next = start + (size_t)stride * C;
+            copy(rows[2 * warp + (turn ^ 1)], x + next, dx + next, dout + next, C);
         }
+        float m = mean[n], r = rstd[n], dnorms = 0.0f, products = 0.0f;
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            Eight weight;
-            widen(d, douts[k]);
+            load8(norm, row.x[k]);
+            widen(d, row.dout[k][lane]);
             widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
             for (int e = 0; e < 8; e++) {
                 float dnorm = d[e] * weight[e];
-                norm[k][e] = (norm[k][e] - m) * r;
-                dw[k][e] += d[e] * norm[k][e];
-                if (!CROWDED) db[k][e] += d[e];
+                norm[e] = (norm[e] - m) * r;
+                dw[k][e] += d[e] * norm[e];
+                db[k][e] += d[e];
                 dnorms += dnorm;
-                products += dnorm * norm[k][e];
-                sum[k][e] += dnorm * r;
+                products += dnorm * norm[e];
             }
-            if (CROWDED) add_to(dbs + warp * C + c, d);
         }
         dnorms = warp_sum(dnorms) / C;
         products = warp_sum(products) / C;
         #pragma unroll
-        for (int k = 0; k < EIGHTS; k++) {
+        for (int k = 0; k < EIGHTS; k++) {  // all is read and widened once more, which is cheaper than to hold it
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
+            load8(norm, row.x[k]);
+            widen(d, row.dout[k][lane]);
+            load8(sum, row.dx[k]);
+            widen(weight, *reinterpret_cast<const uint4*>(w + c));
             #pragma unroll
-            for (int e = 0; e < 8; e++) sum[k][e] -= (dnorms + norm[k][e] * products) * r;
-            store8(dx + start + c, sum[k]);
-            if (ROUNDS) round_and_add(rounded + start + c, sums + warp * C + c, sum[k], scale);
+            for (int e = 0; e < 8; e++) {
+                norm[e] = (norm[e] - m) * r;
+                sum[e] += (d[e] * weight[e] - dnorms - norm[e] * products) * r;
+            }
+            store8(dx + start + c, sum);
+            if (!ROUNDS) continue;
+            widen(sum, narrow(sum));  // column sums are those of numbers of 16 bits
+            #pragma unroll
+            for (int e = 0; e < 8; e++) dsum[k][e] += sum[e], sum[e] *= scale;
+            store8(rounded + start + c, sum);
         }
+        start += (size_t)stride * C;
     }
+    __syncthreads();  // no row is needed any more
+    float* room = reinterpret_cast<float*>(rows);
     partial += (size_t)blockIdx.x * (2 + ROUNDS) * C;  // (2 + ROUNDS, C)
-    if (ROUNDS) add_warps(partial + 2 * C, sums, C);
-    keep(sums, dw, C);
-    add_warps(partial, sums, C);
-    if (!CROWDED) keep(sums, db, C);
-    add_warps(partial + C, CROWDED ? dbs : sums, C);
+    add_warps(partial, room, dw, C);
+    add_warps(partial + C, room, db, C);
+    if (ROUNDS) add_warps(partial + 2 * C, room, dsum, C);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)

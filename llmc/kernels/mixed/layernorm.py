@@ -11,8 +11,8 @@ from llmc.kernels.pointwise import aligned, multiprocessors
 from llmc.kernels.reductions import ROWS, WARP, check_rows, chunks_that_fill, most_shared_memory
 
 EIGHTS = 7  # of a row that a lane can hold in registers: rows of up to 1792 numbers
-CROWDED = 5  # more of them, and the backward pass keeps some sums in shared memory
-FEW_ROWS = 8  # rows up to which version 2 of the forward pass is faster
+WARPS, ROOM = 12, 156 * 1024  # of a block of the backward pass, at most; on an H200, with more of them it was slower
+FEW_ROWS = 8  # rows up to which each has a block for itself
 
 
 def layernorm_forward(out, mean, rstd, x, w, b):
@@ -31,10 +31,11 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     the former two may have 16 bits.
     """
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
-    few = N <= FEW_ROWS and out.dtype == w.dtype and x1.dtype == np.float32
-    if few and C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
-        launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C))
-        launch((N,), (WARP,), (*arguments, np.int32(N), np.int32(C)))
+    if C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
+        check_rows(N)
+        launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C), out=out, stream=x1)
+        rows = 1 if N <= FEW_ROWS else 4
+        launch((ceil_div(N, rows),), (rows * WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
     _launch_rows("residual_layernorm_forward_v1", N, w, arguments, out, x1)
 
@@ -82,32 +83,33 @@ def layernorm_backward_rounded(dx, dsum, dw, db, dout, x, w, mean, rstd, accumul
 def _in_registers_fits(dx, dout, x, w):
     """Whether versions 2 and 3 can take these arrays."""
     C = w.size
-    fits = C <= WARP * EACH * EIGHTS and _block(C)[1] <= most_shared_memory(cuda.device())
+    fits = C <= WARP * EACH * EIGHTS and _block(C, x)[0] > 0
     return fits and C % EACH == 0 and aligned(dx, dout, x, w)
 
 
-def _block(C) -> tuple[int, int]:
-    """Warps of a block in the backward pass (on an H200, more of them were slower), and bytes of shared memory: a sum
-    for each warp and column, and another one where registers are short."""
-    warps = 8 if C <= 768 else 6
-    return warps, 4 * warps * C * (2 if C > WARP * EACH * CROWDED else 1)
+def _block(C, x) -> tuple[int, int]:
+    """Warps of a block in the backward pass, and bytes of shared memory: for each, two rows of x, dx and dout."""
+    rows = 2 * ceil_div(C, WARP * EACH) * WARP * EACH * (2 * x.dtype.itemsize + 2)
+    warps = min(WARPS, min(ROOM, most_shared_memory(cuda.device())) // rows)
+    warps -= warps % 2 if warps > 2 else 0  # a multiprocessor has four parts, which should have the same to do
+    return warps, warps * rows
 
 
-def _defines(C) -> str:
-    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={_block(C)[0]}"
+def _defines(C, warps=WARPS) -> str:
+    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={warps}"
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     """+dx, and sums of dw and db, (blocks, 2C), by version 2; with *rounded, by version 3, which sums that too: 3C."""
     N, C = mean.size, w.size
     check_rows(N)
-    warps, room = _block(C)
+    warps, room = _block(C, x)
     blocks = min(multiprocessors(cuda.device()), ceil_div(N, warps))
     name, also = "layernorm_backward_v2", ()
     if rounded is not None:
         name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
     partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
-    launch = kernel_for(w, "layernorm", name, _defines(C), out=rounded, stream=x)
+    launch = kernel_for(w, "layernorm", name, _defines(C, warps), out=rounded, stream=x)
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))

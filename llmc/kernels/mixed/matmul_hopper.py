@@ -62,7 +62,7 @@ class Tile(NamedTuple):
 
 PLAIN = (Tile(HIGH=3, STAGES=4, BUFFERS=2, CLUSTER=1), Tile())
 MORE = (Tile(), Tile(CLUSTER=1))  # other numbers come or go too
-PROMOTED = (Tile(HIGH=1, BUFFERS=2, PROMOTE=8),)
+PROMOTED = (Tile(HIGH=1, BUFFERS=2, PROMOTE=8), Tile(HIGH=1, BN=192, STAGES=4, BUFFERS=2, PROMOTE=8))
 LONG = 4096  # numbers of 8 bits from which on sums by tensor cores alone lose more than their rounding to 16 bits
 
 
@@ -149,14 +149,16 @@ def cost(tile, shares, M, N, rounds, multiprocessors) -> float:
     """Rounds of 128 x 128 results until the busiest multiprocessor is done; numbers fitted to an H200.
 
     The GPU has power for nine tenths of them at full speed. Clusters that share tiles are at different places along k
-    at the same time, in as many groups as the shares' denominator says: each reads its own part of the factors.
+    at the same time, in as many groups as the shares' denominator says: each reads its own part of the factors. In 8
+    bits, where products take half the time, that leaves seven tenths.
     """
     clusters, tasks = max(1, multiprocessors // tile.CLUSTER), tile.tasks(M, N)
     a_round = tile.rows * tile.BN / 128**2 * (0.97 if tile.HIGH > 2 else 1.0)  # larger tiles read less
     if not shares:
         return a_round * rounds * ceil_div(tasks, clusters)
     groups = shares // gcd(shares, tasks)
-    return a_round * rounds * tasks / min(shares, 0.91 * clusters) + 30 + 2 * groups  # a launch; sums come and go
+    busy = clusters * (0.7 if tile.PROMOTE else 0.91)
+    return a_round * rounds * tasks / min(shares, busy) + 30 + 2 * groups  # a launch; sums come and go
 
 
 def _function(product, version, more, shared):
