@@ -3,8 +3,9 @@
 copies v1  x (N, C) times scale, rounded to 8 bits: as it lies, and transposed, since tensor cores multiply 8 bits only
            along k, and the k of dw is the rows of both its factors. One reading; a tile of 128 x 128 per block
 
-Macros: FORMAT, of what is written; INPUT, the type of what is read, GELU, whether GELU of that is taken, and WORDS, whether
-rows and columns consist of 128-bit words.
+Macros: FORMAT, of what is written; INPUT, the type of what is read, GELU, whether GELU of that is taken, WORDS, whether
+rows and columns consist of 128-bit words, and PAIRS, whether each 16 rows of the transposed copy come as 0, 8, 1, 9, …, 7, 15,
+as a warp of matmul_persistent.cu has them: in which order a product sums is free, if it is the same in both its factors.
 */
 
 #include "number.cuh"
@@ -16,6 +17,7 @@ rows and columns consist of 128-bit words.
 #define INPUT floatX
 #define GELU 0
 #define WORDS false
+#define PAIRS false
 #endif
 
 const int SIDE = 128;
@@ -111,7 +113,11 @@ extern "C" __global__ void __launch_bounds__(256)
     #pragma unroll
     for (int task = threadIdx.x; task < SIDE * 8; task += 256) {  // sixteen rows of a column
         int column = task / 8, group = task % 8, n = n0 + 16 * group;
-        uint4 words = reinterpret_cast<const uint4*>(tile[column])[group ^ column / 8 % 8];
+        uint4 words = reinterpret_cast<const uint4*>(tile[column])[group ^ column / 8 % 8], w = words;
+        if (PAIRS) {
+            words.x = __byte_perm(w.x, w.z, 0x5140), words.y = __byte_perm(w.x, w.z, 0x7362);
+            words.z = __byte_perm(w.y, w.w, 0x5140), words.w = __byte_perm(w.y, w.w, 0x7362);
+        }
         if (c0 + column < C) put(columns + (size_t)(c0 + column) * N + n, words, N - n);
     }
 }

@@ -22,6 +22,7 @@ from llmc.precision import WEIGHTS
 CAPABILITY = 89  # of GPUs whose tensor cores multiply 8 bits
 SIDE, THREADS = 128, 256  # as in fp8.cu
 WORD = 16  # bytes: what rows must consist of for cuBLASLt
+COLUMNS = "{}, columns of 8 bits"  # the name of memory for transposed copies
 
 
 class Factor(NamedTuple):
@@ -77,16 +78,25 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, w, gradients, dbpre=None, accu
     """matmul_backward of GELU(pre), and through the GELU: *dpre (B, T, C_in), uint8, = dout · w · GELU'(pre) in e5m2,
     multiplied by gradients; +dbpre (C_in,), bfloat16, unless None, as in matmul.gelu_matmul_backward.
 
-    What dw needs of GELU(pre), its transposed copy in 8 bits, is written from pre.
+    What dw needs of GELU(pre), its transposed copy in 8 bits, is written from pre; on Hopper, by the product that reads
+    pre for GELU'.
     """
-    rows, columns = _rounded(db, dout, w, gradients, accumulate)
+    C = w.shape[1]
+    pairs = pre.size // C % WORD == 0
+    rows, columns = _rounded(db, dout, w, gradients, accumulate, pairs=pairs)
     weights, sums = _transposed("w", w, WEIGHTS), None if dbpre is None else (dbpre, accumulate)
-    if not _by_hopper(dpre, rows, weights, by, before_gelu=pre, column_sums=sums):
+    active = scratch(COLUMNS.format("x"), (pre.size,), "uint8") if pairs else None
+    by_hopper = _by_hopper(dpre, rows, weights, by, before_gelu=pre, column_sums=sums, active=active)
+    if not by_hopper:
         numbers = scratch("before 8 bits", dpre.shape, w.dtype)
         product(numbers, rows, weights, by)
         gelu_backward(numbers, numbers, pre)
         narrow(dpre, dbpre, numbers, gradients, accumulate)
-    product(dw, columns, copies("x", pre, w.shape[1], rows=False, gelu=True)[1], by, add=accumulate)
+    if by_hopper and pairs:
+        factor = Factor(active, "e4m3", 1.0)
+    else:
+        factor = copies("x", pre, C, rows=False, gelu=True, pairs=pairs)[1]
+    product(dw, columns, factor, by, add=accumulate)
 
 
 def narrow(dout, db, numbers, gradients, accumulate=True):
@@ -107,30 +117,32 @@ def _transposed(name, x, scale=1.0) -> Factor:
     return copies(name, x, x.shape[-1], scale=scale, rows=False)[1]
 
 
-def _rounded(db, dout, w, gradients, accumulate, rows=True):
+def _rounded(db, dout, w, gradients, accumulate, rows=True, pairs=False):
     """dout (N, C_out) as it lies, if rows says so, and as (C_out, N); +db is what it is for matmul_backward."""
     if dout.dtype.itemsize > 1:
         dout, db = matmul.rounded(db, dout, w, accumulate)
     if db is not None:
         bias_backward(db, dout, accumulate=accumulate)
-    return copies("dout", dout, len(w), "e5m2", gradients, rows)
+    return copies("dout", dout, len(w), "e5m2", gradients, rows, pairs=pairs)
 
 
-def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=False):
+def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=False, pairs=False):
     """(Factor (N, C), Factor (C, N)) of x (N, C), each if it is asked for, in memory that is for this name.
 
     x: bfloat16, which is multiplied by scale and rounded; or uint8, which is of this kind and scale already · rows: may
-    be the memory for them · gelu: of GELU(x) instead, with scale 1.
+    be the memory for them · gelu: of GELU(x) instead, with scale 1 · pairs: the order of the latter's columns, if N is
+    a multiple of 16; see fp8.cu.
     """
     N, there = x.size // C, x.dtype.itemsize == 1
     check_elements(x.size)
     if rows is True and not there:
         rows = scratch(f"{name}, rows of 8 bits", (x.size,), "uint8")
-    transposed = scratch(f"{name}, columns of 8 bits", (x.size,), "uint8") if columns else 0
+    transposed = scratch(COLUMNS.format(name), (x.size,), "uint8") if columns else 0
     if not there or columns:
         memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
         defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)}"
+        defines += f" PAIRS={int(pairs)}"
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         kernel("mixed/fp8", "copies_v1", f"FLOAT16=0 {defines}")((blocks,), (THREADS,), arguments)
@@ -151,17 +163,18 @@ def product(result, a, b, by="fastest", bias=None, add=False):
     matmul.by_kernel(Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, kind=a.kind, scale=scale))
 
 
-def _by_hopper(result, a, b, by, bias=None, add=False, to_gelu=None, before_gelu=None, column_sums=None) -> bool:
+def _by_hopper(result, a, b, by, bias=None, add=False, to_gelu=None, before_gelu=None, **more) -> bool:
     """`product` by version 9, where the GPU has what that takes; returns whether it has.
 
-    The rest as in matmul_own.Product; with before_gelu, the result keeps the scale of a.
+    The rest as in matmul_own.Product, and more as in matmul_hopper.multiply; with before_gelu, the result keeps the
+    scale of a.
     """
     M, N, K = _sizes(result, a)
     scale = 1.0 / (b.scale if before_gelu is not None else a.scale * b.scale)
     whole = Product("matmul_forward", result, a.array, b.array, M, N, K, bias, add, to_gelu, before_gelu, a.kind, scale)
     if by == "cublas" or cuda.device() != "gpu" or not matmul_hopper.fits(whole):
         return False
-    matmul_hopper.multiply(whole, column_sums=column_sums, unscale=1.0 / a.scale)
+    matmul_hopper.multiply(whole, unscale=1.0 / a.scale, **more)
     return True
 
 

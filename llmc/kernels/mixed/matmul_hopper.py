@@ -97,12 +97,13 @@ def multiply_one(product: Product, version: int, BN=None, STAGES=4):
     function((blocks,), (THREADS[version],), arguments, shared_mem=function.max_dynamic_shared_size_bytes)
 
 
-def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None, unscale=1.0):
+def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column_sums=None, unscale=1.0, active=None):
     """Launch version 9, which does all that a Product can say. tile: None for what `choose` says.
 
     shares: how many clusters share the rounds equally; 0: whole tiles · column_sums: (db, accumulate), where the
     product is multiplied by GELU': +db (N,), 16 bits, += column sums of the result times unscale, or *db = them.
-    Factors of 8 bits: GELU has 8 bits too, e4m3, and so has what is multiplied by GELU', e5m2.
+    Factors of 8 bits: GELU has 8 bits too, e4m3, and so has what is multiplied by GELU', e5m2. With that, *active,
+    (N, M) numbers of 8 bits, unless None, = GELU of before_gelu in e4m3, transposed, in pairs: see fp8.cu.
     """
     M, N, K = product.M, product.N, product.K
     rounds = ceil_div(K, LINE // product.a.dtype.itemsize)
@@ -112,9 +113,11 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
         tile, shares = choose(M, N, rounds, tiles, multiprocessors(cuda.device()), gelu == 0)
     if cuda.device() == "emulator":
         tile = tile._replace(CLUSTER=1)  # the only clusters that it runs
-    function = _function(product, 9, f"{tile.defines} GELU={gelu}", tile.shared)
+    more = f" GELU={gelu}" if active is None else f" GELU={gelu} ACTIVE=1"
+    function = _function(product, 9, tile.defines + more, tile.shared)
     result = tensor_map(product.result, M, N, box=OF_8_BITS if gelu and product.kind else None)
     other = result if not gelu else tensor_map(product.to_gelu if gelu == 1 else product.before_gelu, M, N)
+    transposed = result if active is None else tensor_map(active, N, M, box=OF_8_BITS[::-1])
     bias = 0 if product.bias is None else product.bias
     sizes = np.int32(M), np.int32(N), np.int32(K)
     clusters = shares or min(multiprocessors(cuda.device()) // tile.CLUSTER, tile.tasks(M, N))
@@ -123,7 +126,8 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
         0 if column_sums is None else scratch("bias", (ceil_div(M, tile.rows * tile.CLUSTER) * tile.CLUSTER * 4, N))
     )
     scales = np.float32(product.scale), np.float32(unscale)
-    arguments = (result, other, *_factors(product), kept, bias, partial, *sizes, np.int32(shares > 0), *scales)
+    maps = result, other, transposed, *_factors(product)
+    arguments = (*maps, kept, bias, partial, *sizes, np.int32(shares > 0), *scales)
     function((clusters * tile.CLUSTER,), (THREADS[9],), arguments, shared_mem=tile.shared)
     if shares:
         defines = f"{product.defines} {tile.defines} GELU={gelu}"

@@ -11,7 +11,8 @@ Where tiles are few and sums long, a last turn would leave many multiprocessors 
 of rounds instead, wherever that begins and ends; sums of a part of the rounds are kept as they are, and matmul_v9_add adds
 them, always in the same order.
 
-With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GELU or GELU' makes has 8 bits too.
+With A_TYPE the factors have 8 bits, sums are multiplied by `scale`, and what GELU or GELU' makes has 8 bits too. With ACTIVE,
+GELU of what comes before leaves beside what is multiplied by GELU', as a transposed copy in e4m3, in pairs: see fp8.cu.
 Tensor cores cut such sums off after 14 bits. With PROMOTE, float's own additions take over what they have summed in so many
 rounds. Each warpgroup then needs two numbers for a result, so both do the same tile, and one adds while the other multiplies.
 */
@@ -32,6 +33,9 @@ rounds. Each warpgroup then needs two numbers for a result, so both do the same 
 #define DOWN 8      // tiles of a cluster below each other, before it is the next columns' turn
 #define PROMOTE 0   // after so many rounds float's own additions take over; 0: never
 #define GELU 0      // 1: result is GELU of the product, which goes to `other`; 2: the product is multiplied by GELU' of that
+#endif
+#ifndef ACTIVE
+#define ACTIVE 0  // 1, with GELU' in 8 bits: `active` becomes GELU of `other`
 #endif
 
 #include "tma.cuh"
@@ -125,12 +129,20 @@ __device__ void write_squares(floatX* row, const Squares& squares)
         ::"r"(shared_address(row)), "r"(squares[0]), "r"(squares[1]), "r"(squares[2]), "r"(squares[3]) : "memory");
 }
 
+// Two squares of 8 x 8 to shared memory, their columns as rows.
+__device__ void write_columns(unsigned char* row, unsigned left, unsigned right)
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+        ::"r"(shared_address(row)), "r"(left), "r"(right) : "memory");
+}
+
 __device__ float2 two_of(unsigned both)
 {
     return make_float2(widen({(unsigned short)both}), widen({(unsigned short)(both >> 16)}));
 }
 
-// Where a warp's 16 lines of 64 numbers of 8 bits leave: where its lines of 16 bits would.
+// Where a warp's 16 lines of 64 numbers of 8 bits leave: where its lines of 16 bits would. There is room for ACTIVE's
+// 64 lines of 16 after them.
 __device__ unsigned char* bytes_of_warp(floatX* square, int warp)
 {
     return reinterpret_cast<unsigned char*>(square) + warp * BYTES_OF_WARP;
@@ -154,7 +166,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
         floatX* place = in_square(square, line, 16 * c + right);
         Squares &old = olds[c], now, active;
         if (READS && !EIGHT_BITS) load_squares<false>(old, place);
-        float2 more[2] = {};  // the biases of two columns, and of two that are eight farther on
+        float2 activated[4], more[2] = {};  // the biases of two columns, and of two that are eight farther on
         #pragma unroll
         for (int i = 0; i < 2 && GELU != 2; i++) {
             int column = n + i * 8 + 2 * j_of_lane();
@@ -169,6 +181,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             if (ADD) v.x += before.x, v.y += before.y;
             if (GELU == 2) v.x *= gelu_slope(before.x), v.y *= gelu_slope(before.y);
             if (GELU == 2) totals[4 * c + i / 2 * 2] += v.x, totals[4 * c + i / 2 * 2 + 1] += v.y;
+            if (ACTIVE) activated[i] = make_float2(gelu(before.x), gelu(before.y));
             now[i] = rounded_pair(v.x, v.y);
             if (GELU == 1 && EIGHT_BITS) v = two_of(now[i]);  // from which the backward pass takes GELU again
             if (GELU == 1) v = make_float2(gelu(v.x), gelu(v.y)), active[i] = rounded_pair(v.x, v.y);
@@ -177,6 +190,16 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
         }
         if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
         if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);
+        if (ACTIVE) {
+            unsigned columns[2];  // two of each, rows r and r + 8
+            #pragma unroll
+            for (int i = 0; i < 2; i++) {
+                float2 low = activated[2 * i], high = activated[2 * i + 1];
+                columns[i] = narrow<e4m3>(low.x, high.x) | (unsigned)narrow<e4m3>(low.y, high.y) << 16;
+            }
+            write_columns(bytes_of_warp(square, warp) + BYTES_OF_WARP / 2 + (16 * c + threadIdx.x % 16) * 16, columns[0],
+                columns[1]);
+        }
     }
 }
 
@@ -260,20 +283,25 @@ __device__ void multiply_rounds(float (&sums)[HIGH][SUMS], Shared& shared, Ring<
 #endif
 
 // 64 x 64 finished results leave for (m, n), from `square` on. One thread asks for it.
-__device__ void store_results(const TensorMap* result, const TensorMap* other, int n, int m, floatX* square)
+__device__ void store_results(const TensorMap* result, const TensorMap* other, const TensorMap* active, int n, int m,
+                              floatX* square)
 {
     if (GELU == 1) store_square(other, n, m, square), square += SQUARE;
     int warps = GELU && EIGHT_BITS ? 4 : 1;
-    for (int warp = 0; warp < warps; warp++)
-        store_square(result, n, m + LINES_OF_WARP * warp, reinterpret_cast<floatX*>(bytes_of_warp(square, warp)));
+    for (int warp = 0; warp < warps; warp++) {
+        floatX* bytes = reinterpret_cast<floatX*>(bytes_of_warp(square, warp));
+        store_square(result, n, m + LINES_OF_WARP * warp, bytes);
+        if (ACTIVE) store_square(active, m + LINES_OF_WARP * warp, n, bytes + BYTES_OF_WARP / 4);
+    }
 }
 
 // partial (4 x tiles below each other, N), or 0: sums of the columns of results times GELU', a row for each warp of a tile.
 // scale: of sums; unscale: of those of columns, where the results themselves are multiplied by something.
 extern "C" TOGETHER __global__ void __launch_bounds__(128 * (1 + GROUPS), 1)
 matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ TensorMap other,
-          const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float4* kept, const floatX* bias,
-          float* partial, int M, int N, int K, int even, float scale, float unscale)
+          const __grid_constant__ TensorMap active, const __grid_constant__ TensorMap a,
+          const __grid_constant__ TensorMap b, float4* kept, const floatX* bias, float* partial, int M, int N, int K, int even,
+          float scale, float unscale)
 {
     extern __shared__ uint4 memory[];
     Shared& shared = *reinterpret_cast<Shared*>(first_square(memory));
@@ -343,7 +371,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                 if (GELU) move_up(sums);
                 publish_writes();
                 meet(group);
-                if (thread == 0) store_results(&result, &other, n + 64 * right, m + 64 * down, square);
+                if (thread == 0) store_results(&result, &other, &active, n + 64 * right, m + 64 * down, square);
                 turn = turn + LEAVING < BUFFERS ? turn + LEAVING : 0;
                 if (GELU == 2 && partial && down == HIGH - 1) {
                     float* place = partial + (size_t)(m / BM * 4 + thread / 32) * N + n + 64 * right;
