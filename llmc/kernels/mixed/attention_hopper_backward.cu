@@ -182,17 +182,17 @@ __device__ void consume(Shared& shared, Gradient* dqkv, float* partial, float gr
             if (first_thread) arrive(&shared.others_used[stages.stage]);
             stages.next();
         };
-        auto ask_for_p = [&] {
+        auto ask = [&] {
             wait(&shared.others_there[stages.stage], stages.parity);
             begin_products();
             ask_for_dots(p, shared.own[owns.stage][0][group], shared.others[stages.stage][0]);
+            ask_for_dots(ds, shared.own[owns.stage][1][group], shared.others[stages.stage][1]);
         };
-        auto ask_for_ds = [&] { ask_for_dots(ds, shared.own[owns.stage][1][group], shared.others[stages.stage][1]); };
-        auto soften = [&](int round) {  // p, while the sums of the round before and ds are computed, and then these
+        auto soften = [&](int round) {  // p, and then ds, while the former's exponentials are computed
             int other = task.start + 64 * round;
             float column_lse[16], column_mean[16];
             if (KEY) load_columns(column_lse, lse, other, T), load_columns(column_mean, mean, other, T);
-            wait_products<2>();
+            wait_products<1>();
             use(p);
             if (KEY ? other < mine + 63 : other + 63 > mine) hide_later<KEY>(p, t, other);
             #pragma unroll
@@ -208,29 +208,27 @@ __device__ void consume(Shared& shared, Gradient* dqkv, float* partial, float gr
             if (KEY) round_weights(weights, p);
             round_weights(slopes, ds);
         };
-        auto add = [&](int stage) {
-            if (KEY) ask_for_sums(sums2, weights, shared.others[stage][1]);
-            ask_for_sums(sums, slopes, shared.others[stage][0]);
+        auto add = [&] {
+            begin_products();
+            if (KEY) ask_for_sums(sums2, weights, shared.others[stages.stage][1]);
+            ask_for_sums(sums, slopes, shared.others[stages.stage][0]);
             end_group();
         };
 
         wait(&shared.own_there[owns.stage], owns.parity);
         for (int round = 0; round < begin; round++) skip();
-        ask_for_p();
-        end_group();  // there is no round before
-        ask_for_ds();
+        ask();
         soften(begin);
+        add();
         for (int round = begin + 1; round < end; round++) {
             int last = stages.stage;
             stages.next();
-            ask_for_p();
-            add(last);
-            ask_for_ds();
-            soften(round);
+            ask();
+            wait_products<2>();  // the sums of the round before, which has been used then
             if (first_thread) arrive(&shared.others_used[last]);
+            soften(round);
+            add();
         }
-        begin_products();
-        add(stages.stage);
         wait_products<0>();
         if (first_thread) arrive(&shared.others_used[stages.stage]);
         stages.next();
