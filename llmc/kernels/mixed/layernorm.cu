@@ -5,7 +5,8 @@ residual_forward           v2 has it in registers
 again                      the output once more, bit for bit, from the statistics
 backward_input             one warp per row: dx += rstd * (dnorm - mean(dnorm) - norm * mean(dnorm * norm))
 backward_columns           sums of dout * norm and of dout within chunks of rows; columns.cu adds the chunks to dw and db
-backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers
+backward                   v2 of both, in one reading: a lane keeps the sums of its columns in registers, and a warp's next
+                           row comes to shared memory meanwhile
 backward                   v3 also writes the new dx rounded to 16 bits, and sums the columns of that; in fp8 it leaves
                            those times `scale` in 8 bits
 
@@ -250,40 +251,35 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-// A row in shared memory. A lane copies and reads words of its own, so that no barrier is needed.
+// A row in shared memory, as it lies in memory.
 struct Row {
-    uint4 x[EIGHTS][PARTS][32], dx[EIGHTS][PARTS][32], dout[EIGHTS][32];
+    Stream x[256 * EIGHTS], dx[256 * EIGHTS];
+    floatX dout[256 * EIGHTS];
 };
 
-__device__ void copy(uint4& to, const void* from)
+// C numbers to shared memory, by a warp: neighbouring lanes copy neighbouring words of 128 bits.
+template <typename T>
+__device__ void copy(T* to, const T* from, int lane, int C)
 {
-    copy_async<4>(reinterpret_cast<float*>(&to), static_cast<const float*>(from), true);
+    const int WORD = 16 / sizeof(T);
+    #pragma unroll
+    for (int k = 0; k < 256 * EIGHTS / WORD / 32; k++) {
+        int c = (lane + 32 * k) * WORD;
+        if (c < C) copy_async<4>(reinterpret_cast<float*>(to + c), reinterpret_cast<const float*>(from + c), true);
+    }
 }
 
-__device__ void copy(Row& row, const Stream* x, const Stream* dx, const floatX* dout, int C)
+__device__ void copy(Row& row, const Stream* x, const Stream* dx, const floatX* dout, int lane, int C)
 {
-    int lane = threadIdx.x % 32;
-    #pragma unroll
-    for (int k = 0; k < EIGHTS; k++) {
-        int c = (lane + 32 * k) * 8;
-        if (c >= C) break;
-        #pragma unroll
-        for (int i = 0; i < PARTS; i++) {
-            copy(row.x[k][i][lane], x + c + 8 / PARTS * i);
-            copy(row.dx[k][i][lane], dx + c + 8 / PARTS * i);
-        }
-        copy(row.dout[k][lane], dout + c);
-    }
+    copy(row.x, x, lane, C);
+    copy(row.dx, dx, lane, C);
+    copy(row.dout, dout, lane, C);
     end_batch();
 }
 
-__device__ void load8(Eight& v, const uint4 (&words)[PARTS][32])
-{
-    Words mine;
-    #pragma unroll
-    for (int i = 0; i < PARTS; i++) mine[i] = words[i][threadIdx.x % 32];
-    widen(v, mine);
-}
+__device__ void load8(Eight& v, const float* p) { widen(v, reinterpret_cast<const uint4(&)[2]>(*p)); }
+
+__device__ void load8(Eight& v, const floatX* p) { widen(v, *reinterpret_cast<const uint4*>(p)); }
 
 // *to (C,) = the sum of what all lanes have for a column, in the order of their warps. room (WARPS, C): shared memory.
 __device__ void add_warps(float* to, float* room, const Eight (&mine)[EIGHTS], int C)
@@ -313,22 +309,23 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, stride = gridDim.x * WARPS, n = blockIdx.x * WARPS + warp;
     Eight dw[EIGHTS] = {}, db[EIGHTS] = {}, dsum[EIGHTS] = {}, norm, d, weight, sum;
     size_t start = (size_t)n * C;
-    if (n < N) copy(rows[2 * warp], x + start, dx + start, dout + start, C);
+    if (n < N) copy(rows[2 * warp], x + start, dx + start, dout + start, lane, C);
     for (int turn = 0; n < N; n += stride, turn ^= 1) {
         Row& row = rows[2 * warp + turn];
         wait_but<0>();
+        __syncwarp();  // what other lanes have copied is there, and they have read what comes to its place now
         if (n + stride < N) {
             size_t next = start + (size_t)stride * C;
-            copy(rows[2 * warp + (turn ^ 1)], x + next, dx + next, dout + next, C);
+            copy(rows[2 * warp + (turn ^ 1)], x + next, dx + next, dout + next, lane, C);
         }
         float m = mean[n], r = rstd[n], dnorms = 0.0f, products = 0.0f;
         #pragma unroll
         for (int k = 0; k < EIGHTS; k++) {
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            load8(norm, row.x[k]);
-            widen(d, row.dout[k][lane]);
-            widen(weight, *reinterpret_cast<const uint4*>(w + c));
+            load8(norm, row.x + c);
+            load8(d, row.dout + c);
+            load8(weight, w + c);
             #pragma unroll
             for (int e = 0; e < 8; e++) {
                 float dnorm = d[e] * weight[e];
@@ -345,10 +342,10 @@ __device__ void backward(Stream* dx, Gradient* rounded, float scale, float* part
         for (int k = 0; k < EIGHTS; k++) {  // all is read and widened once more, which is cheaper than to hold it
             int c = (lane + 32 * k) * 8;
             if (c >= C) break;
-            load8(norm, row.x[k]);
-            widen(d, row.dout[k][lane]);
-            load8(sum, row.dx[k]);
-            widen(weight, *reinterpret_cast<const uint4*>(w + c));
+            load8(norm, row.x + c);
+            load8(d, row.dout + c);
+            load8(sum, row.dx + c);
+            load8(weight, w + c);
             #pragma unroll
             for (int e = 0; e < 8; e++) {
                 norm[e] = (norm[e] - m) * r;
