@@ -24,7 +24,7 @@ LINE = 128  # bytes of its lines: the numbers of k in a round
 SQUARE_BYTES = 2 * SIDE * SIDE
 SLACK = 1024 + 256  # bytes: a square begins at a multiple of 1024, and there are barriers
 ROWS = 128  # of a tile of version 8, for which two warpgroups multiply and a third one fetches
-OF_8_BITS = (16, SIDE)  # what a warp has of a square of results
+OF_8_BITS = (SIDE, SIDE)  # a square of results
 THREADS = {7: 128, 8: 384, 9: 384}
 FILES = {7: "matmul_tma", 8: "matmul_roles", 9: "matmul_persistent"}
 
@@ -117,7 +117,7 @@ def multiply(product: Product, tile: Tile | None = None, shares: int = 0, column
     function = _function(product, 9, tile.defines + more, tile.shared)
     result = tensor_map(product.result, M, N, box=OF_8_BITS if gelu and product.kind else None)
     other = result if not gelu else tensor_map(product.to_gelu if gelu == 1 else product.before_gelu, M, N)
-    transposed = result if active is None else tensor_map(active, N, M, box=OF_8_BITS[::-1])
+    transposed = result if active is None else tensor_map(active, N, M, box=OF_8_BITS)
     bias = 0 if product.bias is None else product.bias
     sizes = np.int32(M), np.int32(N), np.int32(K)
     clusters = shares or min(multiprocessors(cuda.device()) // tile.CLUSTER, tile.tasks(M, N))
@@ -186,13 +186,13 @@ _maps = {}  # (address, shape, type) -> a map
 def tensor_map(array, *shape, box=None):
     """The argument that tells a kernel about a matrix, or a stack of them, from and to which squares are copied.
 
-    box: what is copied at once, without a swizzle, if that is not 64 lines of 128 bytes.
+    box: what is copied at once, if that is not 64 lines of 128 bytes; lines are swizzled.
 
     It is the same as long as the array lies in the same place; one for the emulator, which also looks at launches on a
     GPU if LLMC_CHECK=1, knows the array, and is made anew.
     """
-    swizzle = 0 if box else 128
     box = box or (1,) * (len(shape) - 2) + (SIDE, LINE // array.dtype.itemsize)
+    swizzle = box[-1] * array.dtype.itemsize
     if cuda.device() == "emulator" or switch("LLMC_CHECK") is True:
         return cuda.tensor_map(array.reshape(shape), box, swizzle=swizzle)
     key = array.data.ptr, shape, array.dtype.name, box

@@ -55,8 +55,7 @@ const bool EIGHT_BITS = true;
 const bool EIGHT_BITS = false;
 #endif
 const int LINE = EIGHT_BITS ? 128 : 64;                                              // numbers of k in a round
-const int LINES_OF_WARP = 16, BYTES_OF_WARP = SQUARE_BYTES / 4;                      // of a square of results
-const int COPIES = (GELU == 1) + (GELU && EIGHT_BITS ? 4 : 1);                       // by which 64 x 64 results leave
+const int COPIES = 1 + (GELU == 1);                                                  // by which 64 x 64 results leave
 static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
 static_assert(BUFFERS >= LEAVING && BN / 64 >= CLUSTER);
 
@@ -141,25 +140,24 @@ __device__ float2 two_of(unsigned both)
     return make_float2(widen({(unsigned short)both}), widen({(unsigned short)(both >> 16)}));
 }
 
-// Where a warp's 16 lines of 64 numbers of 8 bits leave: where its lines of 16 bits would. There is room for ACTIVE's
-// 64 lines of 16 after them.
-__device__ unsigned char* bytes_of_warp(floatX* square, int warp)
+// Where a number of 8 bits leaves, in the first half of a square or in the second: lines of 64 bytes, whose groups of 16 are
+// swizzled, group g of line l to g ^ l / 2 % 4.
+__device__ unsigned char* in_half(floatX* square, int half, int line, int column)
 {
-    return reinterpret_cast<unsigned char*>(square) + warp * BYTES_OF_WARP;
+    return reinterpret_cast<unsigned char*>(square) + half * SQUARE_BYTES / 2 + line * 64 + (column ^ line / 2 % 4 * 16);
 }
 
 // 64 x 64 sums on their way: the columns from n on, in squares of which `square` is the first. With GELU' the results of
 // each column of this lane are added to `totals`.
 __device__ void finish_square(floatX* square, const float* sums, const floatX* bias, int n, int N, float (&totals)[16],
-                              float scale)
+                              float scale, int group)
 {
     int warp = threadIdx.x % 128 / 32, line = warp * 16 + threadIdx.x % 16, right = threadIdx.x % 32 / 16 * 8;
-    unsigned char* bytes = bytes_of_warp(GELU == 1 ? square + SQUARE : square, warp) + r_of_lane() * 64 + 2 * j_of_lane();
     Squares olds[4];
     if (READS && EIGHT_BITS) {  // all of them before the first is written over
         #pragma unroll
         for (int c = 0; c < 4; c++) load_squares<false>(olds[c], in_square(square, line, 16 * c + right));
-        __syncwarp();
+        meet(group);
     }
     #pragma unroll
     for (int c = 0; c < 4; c++, n += 16) {
@@ -186,7 +184,8 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
             if (GELU == 1 && EIGHT_BITS) v = two_of(now[i]);  // from which the backward pass takes GELU again
             if (GELU == 1) v = make_float2(gelu(v.x), gelu(v.y)), active[i] = rounded_pair(v.x, v.y);
             if (GELU && EIGHT_BITS)
-                *(unsigned short*)(bytes + i % 2 * 8 * 64 + 16 * c + i / 2 * 8) = narrow<GELU == 1 ? e4m3 : e5m2>(v.x, v.y);
+                *(unsigned short*)in_half(GELU == 1 ? square + SQUARE : square, 0, warp * 16 + r_of_lane() + i % 2 * 8,
+                    16 * c + i / 2 * 8 + 2 * j_of_lane()) = narrow<GELU == 1 ? e4m3 : e5m2>(v.x, v.y);
         }
         if (GELU != 2 || !EIGHT_BITS) write_squares(place, now);
         if (GELU == 1 && !EIGHT_BITS) write_squares(place + SQUARE, active);
@@ -197,8 +196,7 @@ __device__ void finish_square(floatX* square, const float* sums, const floatX* b
                 float2 low = activated[2 * i], high = activated[2 * i + 1];
                 columns[i] = narrow<e4m3>(low.x, high.x) | (unsigned)narrow<e4m3>(low.y, high.y) << 16;
             }
-            write_columns(bytes_of_warp(square, warp) + BYTES_OF_WARP / 2 + (16 * c + threadIdx.x % 16) * 16, columns[0],
-                columns[1]);
+            write_columns(in_half(square, 1, 16 * c + threadIdx.x % 16, 16 * warp), columns[0], columns[1]);
         }
     }
 }
@@ -287,12 +285,8 @@ __device__ void store_results(const TensorMap* result, const TensorMap* other, c
                               floatX* square)
 {
     if (GELU == 1) store_square(other, n, m, square), square += SQUARE;
-    int warps = GELU && EIGHT_BITS ? 4 : 1;
-    for (int warp = 0; warp < warps; warp++) {
-        floatX* bytes = reinterpret_cast<floatX*>(bytes_of_warp(square, warp));
-        store_square(result, n, m + LINES_OF_WARP * warp, bytes);
-        if (ACTIVE) store_square(active, m + LINES_OF_WARP * warp, n, bytes + BYTES_OF_WARP / 4);
-    }
+    store_square(result, n, m, square);
+    if (ACTIVE) store_square(active, m, n, square + SQUARE / 2);
 }
 
 // partial (4 x tiles below each other, N), or 0: sums of the columns of results times GELU', a row for each warp of a tile.
@@ -367,7 +361,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
-                finish_square(square, GELU ? sums[0] : sums[down] + 32 * right, bias, n + 64 * right, N, totals, scale);
+                finish_square(square, GELU ? sums[0] : sums[down] + 32 * right, bias, n + 64 * right, N, totals, scale, group);
                 if (GELU) move_up(sums);
                 publish_writes();
                 meet(group);
