@@ -47,15 +47,14 @@ const int GROUPS = 2;                                // warpgroups that multiply
 const bool SHARED_TILES = PROMOTE > 0;               // by both: each has a half of a tile's rows
 const int HEIGHT = SHARED_TILES ? GROUPS * HIGH : HIGH, BM = 64 * HEIGHT;  // of a tile: squares below each other, rows
 const bool READS = ADD || GELU == 2;                 // results meet numbers of the same shape
-const int LEAVING = GELU == 1 ? 2 : 1;               // squares for 64 x 64 results
+const int LEAVING = GELU == 1 ? 2 : 1;               // squares in which, and copies by which, 64 x 64 results leave
 const int SUMS = BN / 2, SQUARES = HIGH * BN / 64;   // sums of a thread in 64 rows; squares of a tile
 #ifdef A_TYPE
 const bool EIGHT_BITS = true;
 #else
 const bool EIGHT_BITS = false;
 #endif
-const int LINE = EIGHT_BITS ? 128 : 64;                                              // numbers of k in a round
-const int COPIES = 1 + (GELU == 1);                                                  // by which 64 x 64 results leave
+const int LINE = EIGHT_BITS ? 128 : 64;              // numbers of k in a round
 static_assert(!READS || BUFFERS == SQUARES, "a tile of these numbers comes at once");
 static_assert(BUFFERS >= LEAVING && BN / 64 >= CLUSTER);
 
@@ -357,7 +356,7 @@ matmul_v9(const __grid_constant__ TensorMap result, const __grid_constant__ Tens
             for (int i = 0; i < SQUARES; i++) {
                 int right = i / HIGH, down = i % HIGH;
                 if (!READS) {
-                    if (thread == 0) wait_stores_read<(BUFFERS / LEAVING - 1) * COPIES>();
+                    if (thread == 0) wait_stores_read<(BUFFERS / LEAVING - 1) * LEAVING>();
                     meet(group);  // what left in these squares has been read
                 }
                 floatX* square = shared.leaving[group][READS ? i : turn];
