@@ -17,6 +17,8 @@ as a warp of matmul_persistent.cu has them: in which order a product sums is fre
 #define INPUT floatX
 #define GELU 0
 #define WORDS false
+#endif
+#ifndef PAIRS
 #define PAIRS false
 #endif
 

@@ -142,7 +142,7 @@ def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=Fal
         memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
         defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)}"
-        defines += f" PAIRS={int(pairs)}"
+        defines += " PAIRS=1" if pairs else ""
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         kernel("mixed/fp8", "copies_v1", f"FLOAT16=0 {defines}")((blocks,), (THREADS,), arguments)
