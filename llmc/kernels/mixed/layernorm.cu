@@ -251,8 +251,8 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // ------------------------------------------------------------------------------------- v2 and v3: one reading
 
-// A row in shared memory, as it lies in memory.
-struct Row {
+// A row in shared memory, as it lies in memory; it is read and written in words of 128 bits.
+struct __align__(16) Row {
     Stream x[256 * EIGHTS], dx[256 * EIGHTS];
     floatX dout[256 * EIGHTS];
 };

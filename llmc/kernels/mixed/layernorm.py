@@ -33,7 +33,7 @@ def residual_layernorm_forward(residual, out, mean, rstd, x1, x2, w, b):
     N, C, arguments = mean.size, w.size, (residual, out, mean, rstd, x1, x2, w, b)
     if C % EACH == 0 and C <= WARP * EACH * EIGHTS and aligned(residual, out, x1, x2, w, b):
         check_rows(N)
-        launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C), out=out, stream=x1)
+        launch = kernel_for(w, "layernorm", "residual_layernorm_forward_v2", _defines(C, x1), out=out, stream=x1)
         rows = 1 if N <= FEW_ROWS else 4
         launch((ceil_div(N, rows),), (rows * WARP,), (*arguments, np.int32(N), np.int32(C)))
         return
@@ -88,15 +88,19 @@ def _in_registers_fits(dx, dout, x, w):
 
 
 def _block(C, x) -> tuple[int, int]:
-    """Warps of a block in the backward pass, and bytes of shared memory: for each, two rows of x, dx and dout."""
+    """Warps of a block in the backward pass, and bytes of shared memory: for each, two rows of x, dx and dout.
+
+    x: of the residual stream, (…, C), for its type.
+    """
     rows = 2 * ceil_div(C, WARP * EACH) * WARP * EACH * (2 * x.dtype.itemsize + 2)
     warps = min(WARPS, min(ROOM, most_shared_memory(cuda.device())) // rows)
     warps -= warps % 2 if warps > 2 else 0  # a multiprocessor has four parts, which should have the same to do
     return warps, warps * rows
 
 
-def _defines(C, warps=WARPS) -> str:
-    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={warps}"
+def _defines(C, x) -> str:
+    """The same for both passes, so that the file is compiled once."""
+    return f"EIGHTS={ceil_div(C, WARP * EACH)} WARPS={max(_block(C, x)[0], 1)}"
 
 
 def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
@@ -109,7 +113,7 @@ def _in_registers(dx, rounded, dout, x, w, mean, rstd, scale=1.0):
     if rounded is not None:
         name, also = "layernorm_backward_v3", (rounded, np.float32(scale))
     partial = scratch("layernorm", (blocks, (3 if also else 2) * C))
-    launch = kernel_for(w, "layernorm", name, _defines(C, warps), out=rounded, stream=x)
+    launch = kernel_for(w, "layernorm", name, _defines(C, x), out=rounded, stream=x)
     if launch.max_dynamic_shared_size_bytes < room:
         launch.max_dynamic_shared_size_bytes = room  # more than 48 KB must be requested
     arguments = (dx, *also, partial, dout, x, w, mean, rstd, np.int32(N), np.int32(C))

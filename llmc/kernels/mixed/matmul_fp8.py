@@ -82,20 +82,19 @@ def gelu_matmul_backward(dpre, dw, db, dout, pre, w, gradients, dbpre=None, accu
     pre for GELU'.
     """
     C = w.shape[1]
-    pairs = pre.size // C % WORD == 0
-    rows, columns = _rounded(db, dout, w, gradients, accumulate, pairs=pairs)
+    rows, columns = _rounded(db, dout, w, gradients, accumulate, pairs=True)
     weights, sums = _transposed("w", w, WEIGHTS), None if dbpre is None else (dbpre, accumulate)
-    active = scratch(COLUMNS.format("x"), (pre.size,), "uint8") if pairs else None
+    active = None if pre.size // C % WORD else scratch(COLUMNS.format("x"), (pre.size,), "uint8")  # (C, N)
     by_hopper = _by_hopper(dpre, rows, weights, by, before_gelu=pre, column_sums=sums, active=active)
     if not by_hopper:
         numbers = scratch("before 8 bits", dpre.shape, w.dtype)
         product(numbers, rows, weights, by)
         gelu_backward(numbers, numbers, pre)
         narrow(dpre, dbpre, numbers, gradients, accumulate)
-    if by_hopper and pairs:
+    if by_hopper and active is not None:
         factor = Factor(active, "e4m3", 1.0)
     else:
-        factor = copies("x", pre, C, rows=False, gelu=True, pairs=pairs)[1]
+        factor = copies("x", pre, C, rows=False, gelu=True, pairs=True)[1]
     product(dw, columns, factor, by, add=accumulate)
 
 
@@ -130,8 +129,8 @@ def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=Fal
     """(Factor (N, C), Factor (C, N)) of x (N, C), each if it is asked for, in memory that is for this name.
 
     x: bfloat16, which is multiplied by scale and rounded; or uint8, which is of this kind and scale already · rows: may
-    be the memory for them · gelu: of GELU(x) instead, with scale 1 · pairs: the order of the latter's columns, if N is
-    a multiple of 16; see fp8.cu.
+    be the memory for them · gelu: of GELU(x) instead, with scale 1 · pairs: the columns in the order that fp8.cu calls
+    so, if N is a multiple of 16; of two factors with the same N, both or none.
     """
     N, there = x.size // C, x.dtype.itemsize == 1
     check_elements(x.size)
@@ -142,7 +141,7 @@ def copies(name, x, C, kind="e4m3", scale=1.0, rows=True, columns=True, gelu=Fal
         memory = 0 if there or rows is False else rows, transposed
         words = not (N % WORD or C % WORD) and aligned(*(a for a in (x, *memory) if not isinstance(a, int)))
         defines = f"FORMAT={kind} INPUT={f'Number8<{kind}>' if there else 'floatX'} GELU={int(gelu)} WORDS={int(words)}"
-        defines += " PAIRS=1" if pairs else ""
+        defines += " PAIRS=1" if pairs and N % WORD == 0 else ""
         blocks = ceil_div(N, SIDE) * ceil_div(C, SIDE)
         arguments = (*memory, x, np.float32(1.0 if there else scale), np.int32(N), np.int32(C))
         kernel("mixed/fp8", "copies_v1", f"FLOAT16=0 {defines}")((blocks,), (THREADS,), arguments)
