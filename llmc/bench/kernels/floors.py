@@ -46,6 +46,10 @@ def _attention_backward(dqkv, dout, out, stats, qkv, NH):
     return _sum(dqkv, dout, out, stats, qkv), 5 * out.size * out.shape[1]  # five
 
 
+def _attention_bias_backward(dqkv, db, dout, out, stats, qkv, NH, accumulate=True):
+    return _attention_backward(dqkv, dout, out, stats, qkv, NH)
+
+
 def _adamw(params, grads, m, v, master, settings, decayed=True, clear=False, **named):
     params = params[: grads.size]  # all that is updated, even where it lies in rows
     weights = params if master is None else master  # in 16 bits, weights are read from it, and become its rounding
@@ -67,11 +71,13 @@ LEAST = {
     "matmul_backward": _backward,
     "gelu_matmul_backward": _gelu_and_backward,
     "gelu_forward": lambda out, x: (_sum(out, x), 0),
-    "gelu_again": lambda out, x: (_sum(out, x), 0),
+    "gelu_again": lambda out, x: (_sum(out, x) if out.dtype == x.dtype else 0, 0),  # in 8 bits, nobody reads it
     "gelu_backward": lambda dx, dout, x: (_sum(dx, dout, x), 0),
     "attention_forward": _attention_forward,
     "attention_backward": _attention_backward,
+    "attention_bias_backward": _attention_bias_backward,
     "fused_classifier": lambda losses, logits, targets, dloss, V: (_sum(logits, logits), 0),
+    "classifier_gradient": lambda losses, logits, *_: (logits.nbytes + logits.size, 0),  # writes 8 bits, or more
     "clip": lambda settings, norm, grads, max_norm: (grads.nbytes, 0),
     "adamw_update_by": _adamw,
 }

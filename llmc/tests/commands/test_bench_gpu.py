@@ -118,20 +118,24 @@ def test_a_floor_counts_what_is_read_and_written():
     assert least("to_numpy", (flat,), {}) is None
 
 
-def test_every_function_of_a_step_has_a_floor_or_does_no_work():
+@pytest.mark.parametrize("precision", ["fp32", "fp8"])
+def test_every_function_of_a_step_has_a_floor_or_does_no_work(precision, monkeypatch):
     from llmc.bench.profiling import profile
 
-    model = GPT2(preset("tiny"), "cuda")
+    monkeypatch.setattr("llmc.backends.gpu_fp8.CudaFp8.HEAD_ROWS", 64)  # so that logits come in parts
+    model = GPT2(preset("tiny"), "cuda", precision)
     model.init_weights()
-    calls = profile(model, lambda: gpu_step(model))
+    calls = profile(model, lambda: gpu_step(model, B=32))
     no_work = {"attention_stats_shape", "from_numpy", "adamw_settings", "later", "to_numpy"}
     from llmc.bench.kernels.floors import LEAST
 
     assert {call.name for call in calls} - no_work <= set(LEAST)
+    fp8 = {"classifier_gradient", "attention_bias_backward"}  # what fp8 alone has
+    assert ({call.name for call in calls} >= fp8) == (precision == "fp8")
 
 
-def gpu_step(model):
-    x = np.zeros((1, 8), np.int32)
+def gpu_step(model, B=1):
+    x = np.zeros((B, 8), np.int32)  # (B, T)
     model.launch(x, x, dloss=1.0)
     model.backward()
     model.update(1e-4, zero_grad=True, max_norm=1.0)
